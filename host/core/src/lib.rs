@@ -1,0 +1,27 @@
+//! The core of Trimtab: the pass and its stages, pure.
+//!
+//! Takes plain values and gives plain values. Never touches a file, a socket, a clock, a thread
+//! or a runtime, and knows neither kube nor wasmtime (`deny.toml` and the tests hold it to
+//! that): what it needs of the world comes through [`ports`].
+//!
+//! Start reading at [`pass`]: the whole way through, on one screen.
+
+pub mod pass;
+
+pub mod snapshot;
+pub mod decision;
+pub mod gate;
+pub mod record;
+
+pub mod identity;
+pub mod object;
+pub mod plugin;
+pub mod grant;
+pub mod ports;
+
+pub mod placing;
+pub mod queue;
+pub mod redact;
+
+mod confirm;
+mod ownership;

@@ -1,0 +1,103 @@
+//! Objects as bytes: what a source declares and what the API server has.
+//!
+//! Both keep the JSON text they were received as, with a small index beside it. Nothing here
+//! holds a parsed tree: trees live for one stage and are dropped.
+
+use crate::identity::{Digest, Gvk, ObjectKey};
+use std::fmt;
+use std::sync::Arc;
+
+/// Where in a source an object was declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Path of the file, relative to the source's root.
+    pub file: Arc<str>,
+    /// Line of the document's first key, counted from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One object as a source declares it, before the cluster's discovery has placed it.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// As the manifest states it.
+    pub gvk: Gvk,
+    /// `metadata.namespace` as the manifest states it.
+    pub namespace: Option<Arc<str>>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// The object as JSON text.
+    pub json: Arc<[u8]>,
+    /// Where it was declared.
+    pub origin: Origin,
+}
+
+/// All that a source declares at one moment.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The source's name.
+    pub source: Arc<str>,
+    /// What identifies this content: a commit, or a digest over the files.
+    pub id: Arc<str>,
+    /// The objects, no two of which claim one identity within the file's own words.
+    pub manifests: Vec<Manifest>,
+}
+
+/// One object as declared, placed in the cluster and cleaned of what a server owns.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// Its canonical identity.
+    pub key: ObjectKey,
+    /// The version that it is declared in, and compared in.
+    pub gvk: Gvk,
+    /// JSON text: what is applied, byte for byte.
+    pub json: Arc<[u8]>,
+    /// Digest of `json`.
+    pub digest: Digest,
+    /// Name of the source that declares it.
+    pub source: Arc<str>,
+    /// The source's revision.
+    pub revision: Arc<str>,
+    /// Where in the source.
+    pub origin: Origin,
+}
+
+/// One object as the API server has it.
+#[derive(Clone, Debug)]
+pub struct LiveObject {
+    /// JSON text as received, `apiVersion` and `kind` included.
+    pub json: Arc<[u8]>,
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Arc<str>,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+}
+
+/// What the host knows of an object in the cluster. *Unknown* is never *absent*.
+#[derive(Clone, Debug)]
+pub enum Live {
+    /// The API server has it.
+    Present(LiveObject),
+    /// The API server is known not to have it.
+    Absent,
+    /// The host cannot say, and why: a forbidden list, a watch not yet synced, an object that
+    /// does not decode.
+    Unknown(Arc<str>),
+}
+
+impl Live {
+    /// The object, if it is known to be there.
+    pub fn object(&self) -> Option<&LiveObject> {
+        match self {
+            Live::Present(object) => Some(object),
+            Live::Absent | Live::Unknown(_) => None,
+        }
+    }
+}
