@@ -13,6 +13,8 @@ pub enum DifferenceKind {
     Stray,
     /// We stated the value before and state it no longer.
     Released,
+    /// Desired states a field that the type's schema does not have: the server would drop it.
+    Pruned,
 }
 
 impl DifferenceKind {
@@ -23,6 +25,7 @@ impl DifferenceKind {
             Self::Missing => "missing",
             Self::Stray => "stray",
             Self::Released => "released",
+            Self::Pruned => "pruned",
         }
     }
 }
@@ -38,6 +41,8 @@ pub struct Difference {
     pub desired: Option<Vec<u8>>,
     /// JSON text of the value as live has it.
     pub live: Option<Vec<u8>>,
+    /// Where the value cannot change once the object exists: the path of the field that cannot.
+    pub immutable: Option<String>,
     /// Who last wrote the live value, by `managedFields`: a hint, not a proof. Filled in by the
     /// host, never by a plugin.
     pub managers: Vec<Manager>,
@@ -63,6 +68,8 @@ pub enum Comparison {
     InSync,
     /// Live differs; the list is not empty.
     Different(Vec<Difference>),
+    /// Desired is wrong in itself, and how.
+    Invalid(String),
     /// The plugin cannot tell, and why.
     Unknown(String),
 }

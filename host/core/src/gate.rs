@@ -5,6 +5,7 @@
 //! `Change` at all, only [`Planned`] lines, so that an observing plugin cannot write by any path.
 
 use crate::decision::{Action, ActionKind, Decision};
+use crate::edit;
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
 use crate::ownership;
@@ -123,4 +124,220 @@ pub struct Gated {
     pub refusals: Vec<Refusal>,
     /// Why the plugin leaves the object, if it does.
     pub left: Option<String>,
+}
+
+/// Judges a decision. See the module's words.
+///
+/// # Errors
+/// A decision that cannot be read at all (a path that does not exist in desired) is the
+/// plugin's fault and comes back as text.
+pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<Gated, String> {
+    let mode = power.mode_for(&snapshot.key);
+    let mut gated = Gated::default();
+    for action in in_order(&decision.actions) {
+        let Some(kind) = action.kind() else {
+            if let Action::Leave(reason) = action {
+                gated.left.get_or_insert_with(|| reason.clone());
+            }
+            continue;
+        };
+        // Without a grant the manifest alone says what the plugin *would* do.
+        let allowed = match (&power.grant, power.manifest.actions.contains(&kind)) {
+            (None, true) => Ok(()),
+            _ => power.allows(&snapshot.key, kind).map(drop),
+        };
+        if let Err(refusal) = allowed {
+            gated.refusals.push(refusal);
+            continue;
+        }
+        for (effect, planned) in effects(snapshot, action)? {
+            gated.planned.push(planned.clone());
+            if mode == Mode::Enforce {
+                gated.changes.push(Change {
+                    target: target(snapshot),
+                    effect,
+                    planned,
+                });
+            }
+        }
+    }
+    Ok(gated)
+}
+
+/// The rehearsal of applying desired over what was seen.
+///
+/// # Errors
+/// Desired bytes that are no JSON object; placing makes sure that they are.
+pub fn probe(snapshot: &Snapshot) -> Result<Probe, String> {
+    Ok(Probe {
+        target: target(snapshot),
+        body: apply_body(snapshot, &snapshot.desired.json, &[])?,
+        force: ownership::is_ours(snapshot),
+    })
+}
+
+fn target(snapshot: &Snapshot) -> Target {
+    Target {
+        key: snapshot.key.clone(),
+        gvk: snapshot.gvk.clone(),
+    }
+}
+
+/// Applies before removals: a removal names elements by the values that were seen, an apply by
+/// the resourceVersion that was seen, which a removal would move.
+fn in_order(actions: &[Action]) -> impl Iterator<Item = &Action> {
+    let removal = |action: &&Action| matches!(action, Action::RemoveFields(_));
+    actions
+        .iter()
+        .filter(move |action| !removal(action))
+        .chain(actions.iter().filter(removal))
+}
+
+fn effects(snapshot: &Snapshot, action: &Action) -> Result<Vec<(Effect, Planned)>, String> {
+    let kind = action.kind().unwrap_or(ActionKind::ApplyDesired);
+    let absent = snapshot.live_object().is_none();
+    let planned = |paths: &[String], creates| Planned {
+        action: kind,
+        paths: paths.to_vec(),
+        creates,
+    };
+    let desired = &snapshot.desired.json;
+    Ok(match action {
+        Action::Leave(_) => vec![],
+        Action::ApplyDesired { without } => {
+            let body = apply_body(snapshot, desired, without)?;
+            let force = ownership::is_ours(snapshot);
+            vec![(Effect::Apply { body, force }, planned(without, absent))]
+        }
+        Action::Adopt => {
+            let body = apply_body(snapshot, desired, &[])?;
+            vec![(Effect::Apply { body, force: true }, planned(&[], absent))]
+        }
+        Action::ApplyContent(content) => {
+            let body = apply_body(snapshot, content, &[])?;
+            let force = ownership::is_ours(snapshot);
+            vec![(Effect::Apply { body, force }, planned(&[], absent))]
+        }
+        Action::PatchStatus(content) => {
+            let body = apply_body(snapshot, content, &[])?;
+            vec![(Effect::ApplyStatus { body }, planned(&[], false))]
+        }
+        Action::RemoveFields(paths) => match removal(snapshot, paths)? {
+            Some(body) => vec![(Effect::Patch { body }, planned(paths, false))],
+            None => vec![],
+        },
+        Action::Delete => delete(snapshot)
+            .map(|effect| (effect, planned(&[], false)))
+            .into_iter()
+            .collect(),
+        Action::Recreate => {
+            let mut both: Vec<_> = delete(snapshot)
+                .map(|effect| (effect, planned(&[], false)))
+                .into_iter()
+                .collect();
+            let create = Effect::Apply {
+                body: desired.clone(),
+                force: false,
+            };
+            both.push((create, planned(&[], true)));
+            both
+        }
+    })
+}
+
+fn delete(snapshot: &Snapshot) -> Option<Effect> {
+    snapshot.live_object().map(|live| Effect::Delete {
+        uid: live.uid.clone(),
+        resource_version: live.resource_version.clone(),
+    })
+}
+
+/// The apply configuration: this content, under the identity of the snapshot, without these
+/// paths, and for an object that was seen with its UID and resourceVersion.
+fn apply_body(
+    snapshot: &Snapshot,
+    content: &[u8],
+    without: &[String],
+) -> Result<Arc<[u8]>, String> {
+    let mut object = read(content)?;
+    for path in without {
+        let pointer = resolve(path, &object)
+            .ok_or_else(|| format!("{path} is to be left out and does not exist in desired"))?;
+        edit::remove(&mut object, &pointer);
+    }
+    let Value::Object(root) = &mut object else {
+        return Err("the content to apply is not a JSON object".into());
+    };
+    root.insert("apiVersion", snapshot.gvk.api_version());
+    root.insert("kind", &*snapshot.gvk.kind);
+    let mut metadata = match root.remove("metadata") {
+        Some(Value::Object(metadata)) => metadata,
+        None => Object::new(),
+        Some(_) => return Err("metadata of the content to apply is not an object".into()),
+    };
+    metadata.insert("name", &*snapshot.key.name);
+    match &snapshot.key.namespace {
+        Some(namespace) => metadata.insert("namespace", &**namespace),
+        None => metadata.remove("namespace"),
+    };
+    if let Some(live) = snapshot.live_object() {
+        metadata.insert("uid", &*live.uid);
+        metadata.insert("resourceVersion", &*live.resource_version);
+    }
+    root.insert("metadata", metadata);
+    Ok(written(&object))
+}
+
+/// A JSON Patch that removes these paths of live; `None` if none of them is there any more.
+fn removal(snapshot: &Snapshot, paths: &[String]) -> Result<Option<Arc<[u8]>>, String> {
+    let Some(live) = snapshot.live_object() else {
+        return Ok(None);
+    };
+    let object = read(&live.json)?;
+    let mut pointers: Vec<String> = paths
+        .iter()
+        .filter_map(|path| resolve(path, &object))
+        .collect();
+    if pointers.is_empty() {
+        return Ok(None);
+    }
+    if pointers.iter().any(String::is_empty) {
+        return Err("remove-fields names the whole object".into());
+    }
+    // From the back, so that a removal does not move what the next one names.
+    pointers.sort_by_cached_key(|pointer| std::cmp::Reverse(edit::order(pointer)));
+    pointers.dedup();
+    let operation =
+        |op: &'static str, path: String| Object::new().with("op", op).with("path", path);
+    let uid = operation("test", "/metadata/uid".into()).with("value", &*live.uid);
+    let mut patch = vec![Value::from(uid)];
+    for pointer in &pointers {
+        if let Some(value) = edit::get(&object, pointer) {
+            patch.push(
+                operation("test", pointer.clone())
+                    .with("value", value.clone())
+                    .into(),
+            );
+        }
+    }
+    patch.extend(
+        pointers
+            .into_iter()
+            .map(|pointer| operation("remove", pointer).into()),
+    );
+    Ok(Some(written(&Value::Array(patch))))
+}
+
+fn read(json: &[u8]) -> Result<Value<'_>, String> {
+    trimtab_json::parse(json).map_err(|error| error.to_string())
+}
+
+fn written(value: &Value<'_>) -> Arc<[u8]> {
+    let mut bytes = Vec::new();
+    trimtab_json::write(value, &mut bytes);
+    bytes.into()
+}
+
+fn resolve(path: &str, object: &Value<'_>) -> Option<String> {
+    Path::parse(path).ok()?.pointer(object)
 }

@@ -117,7 +117,10 @@ impl Power {
         if !grant.kinds.iter().any(|kind| kind.covers(&key.group_kind)) {
             return Err(Refusal {
                 reason: "KindNotGranted",
-                message: format!("the grant in {} does not name {}", grant.origin, key.group_kind),
+                message: format!(
+                    "the grant in {} does not name {}",
+                    grant.origin, key.group_kind
+                ),
             });
         }
         match (&key.namespace, &grant.namespaces) {
@@ -131,7 +134,10 @@ impl Power {
             (Some(namespace), Namespaces::Only(only)) if !only.contains(&**namespace) => {
                 Err(Refusal {
                     reason: "NamespaceNotGranted",
-                    message: format!("the grant in {} does not name namespace {namespace}", grant.origin),
+                    message: format!(
+                        "the grant in {} does not name namespace {namespace}",
+                        grant.origin
+                    ),
                 })
             }
             _ => Ok(grant),
@@ -153,7 +159,9 @@ impl Power {
         if !self.manifest.actions.contains(&action) {
             return Err(Refusal {
                 reason: "ActionNotDeclared",
-                message: format!("plugin {name} asks for {action}, which its manifest does not declare"),
+                message: format!(
+                    "plugin {name} asks for {action}, which its manifest does not declare"
+                ),
             });
         }
         let grant = self.reaches(key)?;

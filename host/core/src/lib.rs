@@ -8,15 +8,15 @@
 
 pub mod pass;
 
-pub mod snapshot;
 pub mod decision;
 pub mod gate;
 pub mod record;
+pub mod snapshot;
 
+pub mod grant;
 pub mod identity;
 pub mod object;
 pub mod plugin;
-pub mod grant;
 pub mod ports;
 
 pub mod placing;
@@ -24,4 +24,8 @@ pub mod queue;
 pub mod redact;
 
 mod confirm;
-mod ownership;
+mod edit;
+pub mod ownership;
+
+#[cfg(test)]
+mod pass_tests;

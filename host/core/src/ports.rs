@@ -86,8 +86,10 @@ pub enum ApplyError {
 }
 
 fn conflict_text(fields: &[OwnedField]) -> String {
-    let list: Vec<String> =
-        fields.iter().map(|f| format!("{} owns {}", f.manager, f.field)).collect();
+    let list: Vec<String> = fields
+        .iter()
+        .map(|f| format!("{} owns {}", f.manager, f.field))
+        .collect();
     format!("conflict with other field managers: {}", list.join(", "))
 }
 
@@ -103,10 +105,8 @@ pub enum Written {
 /// The cluster: rehearse and write.
 pub trait Cluster {
     /// A server-side dry run of applying desired: what the object would become. Writes nothing.
-    fn rehearse(
-        &self,
-        probe: &Probe,
-    ) -> impl Future<Output = Result<Arc<[u8]>, ApplyError>> + Send;
+    fn rehearse(&self, probe: &Probe)
+    -> impl Future<Output = Result<Arc<[u8]>, ApplyError>> + Send;
 
     /// Does what the gate let through. Takes a [`Change`], which only the gate makes.
     fn write(&self, change: &Change) -> impl Future<Output = Result<Written, ApplyError>> + Send;

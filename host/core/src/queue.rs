@@ -100,7 +100,9 @@ impl<K: Clone + Eq + Hash, L: Clone + Ord> Queue<K, L> {
 
     /// The pass of this key ended well; look again after this time, if given.
     pub fn done(&mut self, key: &K, now: Duration, again_after: Option<Duration>) {
-        let Some(entry) = self.keys.get_mut(key) else { return };
+        let Some(entry) = self.keys.get_mut(key) else {
+            return;
+        };
         entry.failures = 0;
         match (entry.state, again_after) {
             (State::RunningDirty, _) => self.make_ready(key),
@@ -125,10 +127,14 @@ impl<K: Clone + Eq + Hash, L: Clone + Ord> Queue<K, L> {
         at_least: Option<Duration>,
         spread: f64,
     ) -> Duration {
-        let Some(entry) = self.keys.get_mut(key) else { return Duration::ZERO };
+        let Some(entry) = self.keys.get_mut(key) else {
+            return Duration::ZERO;
+        };
         let doubled = BACKOFF_FIRST.saturating_mul(1 << entry.failures.min(16));
         entry.failures = entry.failures.saturating_add(1);
-        let pause = doubled.min(BACKOFF_LONGEST).mul_f64(0.8 + 0.4 * spread.clamp(0.0, 1.0));
+        let pause = doubled
+            .min(BACKOFF_LONGEST)
+            .mul_f64(0.8 + 0.4 * spread.clamp(0.0, 1.0));
         let pause = pause.max(at_least.unwrap_or_default());
         self.wait(key, now + pause, State::BackingOff);
         pause
@@ -193,7 +199,9 @@ impl<K: Clone + Eq + Hash, L: Clone + Ord> Queue<K, L> {
 
     fn make_ready(&mut self, key: &K) {
         self.set_state(key, State::Ready);
-        let Some(entry) = self.keys.get(key) else { return };
+        let Some(entry) = self.keys.get(key) else {
+            return;
+        };
         let lane = self.lanes.entry(entry.lane.clone()).or_default();
         if lane.is_empty() {
             self.turn.push_back(entry.lane.clone());
@@ -269,14 +277,22 @@ mod tests {
             assert_eq!(queue.next(now), Some("a"));
             assert_eq!(queue.failed(&"a", now, None, 0.5), MS(expected));
             queue.add(&"a", &0);
-            assert_eq!(queue.next(now), None, "an event does not overtake the pause");
+            assert_eq!(
+                queue.next(now),
+                None,
+                "an event does not overtake the pause"
+            );
             now += MS(expected);
         }
         assert_eq!(queue.next(now), Some("a"));
         queue.done(&"a", now, None);
         queue.add(&"a", &0);
         queue.next(now);
-        assert_eq!(queue.failed(&"a", now, None, 0.5), MS(200), "success forgets failures");
+        assert_eq!(
+            queue.failed(&"a", now, None, 0.5),
+            MS(200),
+            "success forgets failures"
+        );
     }
 
     #[test]

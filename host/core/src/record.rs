@@ -126,7 +126,10 @@ impl Outcome {
 
     /// Whether the object is now what desired asks.
     pub fn converged(&self) -> bool {
-        matches!(self, Self::InSync | Self::InSyncByServer | Self::Created | Self::Corrected)
+        matches!(
+            self,
+            Self::InSync | Self::InSyncByServer | Self::Created | Self::Corrected
+        )
     }
 
     /// The text that goes with it, for people; empty where the word says all.

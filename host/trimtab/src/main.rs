@@ -1,2 +1,21 @@
-//! placeholder
-fn main() {}
+//! `trimtab`: the one place that names all adapters.
+//!
+//! Reads the command line, connects the adapters, and maps what happened to an exit status.
+//! Start reading at `cli.rs` for what can be asked, at `engine` for the loop.
+
+mod cli;
+mod cmd;
+
+mod engine;
+mod grants;
+mod journal;
+mod plugins;
+
+mod output;
+mod timestamp;
+
+use clap::Parser as _;
+
+fn main() -> std::process::ExitCode {
+    cli::Cli::parse().run()
+}

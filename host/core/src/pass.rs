@@ -1,0 +1,314 @@
+//! The pass: one trip of one key, snapshot → compare → confirm → decide → gate → write → record.
+//!
+//! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
+//! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
+
+use crate::decision::{Comparison, Decision, Difference, Verdict};
+use crate::gate::{Change, Gated};
+use crate::grant::Power;
+use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
+use crate::record::{Intent, Outcome, Record, Timings, Trigger};
+use crate::redact::Redactor;
+use crate::snapshot::Snapshot;
+use crate::{confirm, gate, ownership};
+use std::time::Duration;
+
+/// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
+pub const LOOK_AGAIN_AT_LEAST: Duration = Duration::from_secs(1);
+/// Longest time that a plugin can ask to be left alone: a mistake of units costs an hour.
+pub const LOOK_AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
+
+/// What a pass needs of the world.
+#[derive(Clone, Copy)]
+pub struct World<'a, J, C, R, T> {
+    /// The plugin in its sandbox.
+    pub judge: &'a J,
+    /// The API server.
+    pub cluster: &'a C,
+    /// Where passes are recorded.
+    pub journal: &'a R,
+    /// Time for measurements.
+    pub clock: &'a T,
+    /// What hides Secret values in the record.
+    pub redactor: &'a Redactor,
+}
+
+impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
+    /// One trip of one key. The record is redacted, and is the caller's to journal.
+    pub async fn pass(&self, power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
+        let mut record = open(power, snapshot, trigger);
+        let (Ok(outcome) | Err(outcome)) = self.stages(power, snapshot, &mut record).await;
+        self.close(record, outcome)
+    }
+
+    async fn stages(
+        &self,
+        power: &Power,
+        snapshot: &Snapshot,
+        record: &mut Record,
+    ) -> Result<Outcome, Outcome> {
+        judgeable(snapshot)?;
+        let seen = self.compare(snapshot, record).await?;
+        let real = self.confirm(snapshot, seen, record).await?;
+        let decision = self.decide(snapshot, &real, record).await?;
+        let gated = self.gate(power, snapshot, &decision, record)?;
+        self.write(snapshot, gated, record).await
+    }
+
+    async fn compare(
+        &self,
+        snapshot: &Snapshot,
+        record: &mut Record,
+    ) -> Result<Vec<Difference>, Outcome> {
+        let start = self.clock.elapsed();
+        let compared = self.judge.compare(snapshot).await;
+        record.timings.compare = self.clock.elapsed() - start;
+        match compared.map_err(fault)? {
+            Comparison::InSync => Err(Outcome::InSync),
+            Comparison::Invalid(what) => Err(Outcome::Rejected(
+                self.redactor.text(&snapshot.key.group_kind, what),
+            )),
+            Comparison::Unknown(reason) => Err(Outcome::Unknown(
+                self.redactor.text(&snapshot.key.group_kind, reason),
+            )),
+            Comparison::Different(mut differences) => {
+                ownership::attribute(snapshot, &mut differences);
+                self.show(snapshot, &differences, record);
+                Ok(differences)
+            }
+        }
+    }
+
+    /// Asks the API server what an apply would change. An object that is not there needs no
+    /// rehearsal: its creation is its own.
+    async fn confirm(
+        &self,
+        snapshot: &Snapshot,
+        seen: Vec<Difference>,
+        record: &mut Record,
+    ) -> Result<Vec<Difference>, Outcome> {
+        let Some(live) = snapshot.live_object() else {
+            return Ok(seen);
+        };
+        let probe = gate::probe(snapshot).map_err(Outcome::Unknown)?;
+        let start = self.clock.elapsed();
+        let rehearsed = self.cluster.rehearse(&probe).await;
+        record.timings.confirm = self.clock.elapsed() - start;
+        let rehearsed = rehearsed.map_err(|error| not_confirmed(error, &seen))?;
+        let confirmed = confirm::confirm(seen, &live.json, &rehearsed).map_err(Outcome::Unknown)?;
+        record.findings.extend(confirmed.findings);
+        self.show(snapshot, &confirmed.differences, record);
+        if confirmed.differences.is_empty() {
+            return Err(Outcome::InSyncByServer);
+        }
+        Ok(confirmed.differences)
+    }
+
+    async fn decide(
+        &self,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+        record: &mut Record,
+    ) -> Result<Decision, Outcome> {
+        let start = self.clock.elapsed();
+        let verdict = self.judge.decide(snapshot, differences).await;
+        record.timings.decide = self.clock.elapsed() - start;
+        match verdict.map_err(fault)? {
+            Verdict::Decided(decision) => Ok(decision),
+            Verdict::Unknown(reason) => Err(Outcome::Unknown(
+                self.redactor.text(&snapshot.key.group_kind, reason),
+            )),
+            Verdict::Defer { reason, after_ms } => Err(Outcome::Deferred {
+                reason,
+                after: bounded(after_ms),
+            }),
+        }
+    }
+
+    fn gate(
+        &self,
+        power: &Power,
+        snapshot: &Snapshot,
+        decision: &Decision,
+        record: &mut Record,
+    ) -> Result<Vec<Change>, Outcome> {
+        record.findings.extend(decision.findings.iter().cloned());
+        record.conditions.clone_from(&decision.conditions);
+        record.look_again = decision.look_again_after_ms.map(bounded);
+        let Gated {
+            changes,
+            planned,
+            refusals,
+            left,
+        } = gate::gate(power, snapshot, decision)
+            .map_err(|text| fault(PluginFault::Invalid(text)))?;
+        record.planned = planned;
+        record.refusals = refusals;
+        if !changes.is_empty() {
+            return Ok(changes);
+        }
+        Err(
+            match (record.planned.is_empty(), record.refusals.is_empty()) {
+                (false, _) => Outcome::Observed,
+                (true, false) => Outcome::Refused,
+                (true, true) => {
+                    Outcome::Left(left.unwrap_or_else(|| "the plugin asks for nothing".into()))
+                }
+            },
+        )
+    }
+
+    async fn write(
+        &self,
+        snapshot: &Snapshot,
+        changes: Vec<Change>,
+        record: &mut Record,
+    ) -> Result<Outcome, Outcome> {
+        let start = self.clock.elapsed();
+        for change in &changes {
+            let intent = Intent {
+                at_ms: snapshot.now_ms,
+                key: &snapshot.key,
+                plugin: &record.plugin,
+                planned: change.planned(),
+                revision: &record.revision,
+            };
+            self.journal
+                .intent(&intent)
+                .map_err(|error| Outcome::Failed {
+                    message: format!("{error}; nothing was written"),
+                    retry_after: None,
+                })?;
+            let written = self.cluster.write(change).await;
+            record.timings.write = self.clock.elapsed() - start;
+            record.after = Some(written.map_err(|error| not_written(error, &record.differences))?);
+        }
+        if let Some(Written::Object(json)) = &record.after {
+            record
+                .findings
+                .extend(confirm::unkept(&snapshot.desired.json, json));
+        }
+        let created = changes.iter().any(|change| change.planned().creates);
+        Ok(if created {
+            Outcome::Created
+        } else {
+            Outcome::Corrected
+        })
+    }
+
+    fn show(&self, snapshot: &Snapshot, differences: &[Difference], record: &mut Record) {
+        record.differences = self
+            .redactor
+            .differences(&snapshot.key.group_kind, differences);
+    }
+
+    fn close(&self, mut record: Record, outcome: Outcome) -> Record {
+        let kind = &record.key.group_kind;
+        record.findings = self.redactor.findings(kind, record.findings);
+        record.outcome = self.redactor.outcome(kind, outcome);
+        record
+    }
+}
+
+/// Whether there is anything to judge: never on a guess, never on an object that is going away.
+fn judgeable(snapshot: &Snapshot) -> Result<(), Outcome> {
+    match &snapshot.live {
+        crate::object::Live::Unknown(reason) => Err(Outcome::Unknown(reason.to_string())),
+        crate::object::Live::Present(live) if live.deleting => Err(Outcome::Waiting(
+            "it is being deleted; it is made again when it is gone".into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
+    let desired = &snapshot.desired;
+    let live = snapshot.live_object();
+    Record {
+        at_ms: snapshot.now_ms,
+        key: snapshot.key.clone(),
+        gvk: snapshot.gvk.clone(),
+        trigger,
+        plugin: power.plugin.clone(),
+        mode: power.mode_for(&snapshot.key),
+        source: desired.source.clone(),
+        revision: desired.revision.clone(),
+        origin: desired.origin.clone(),
+        desired_digest: desired.digest,
+        live_uid: live.map(|live| live.uid.clone()),
+        live_resource_version: live.map(|live| live.resource_version.clone()),
+        differences: Vec::new(),
+        planned: Vec::new(),
+        refusals: Vec::new(),
+        findings: Vec::new(),
+        conditions: Vec::new(),
+        look_again: None,
+        outcome: Outcome::InSync,
+        after: None,
+        timings: Timings::default(),
+    }
+}
+
+fn bounded(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds).clamp(LOOK_AGAIN_AT_LEAST, LOOK_AGAIN_AT_MOST)
+}
+
+fn fault(fault: PluginFault) -> Outcome {
+    Outcome::Fault(fault.to_string())
+}
+
+/// A rehearsal that did not happen: the drift is not confirmed, so it is never corrected, and
+/// the object is never called in sync.
+fn not_confirmed(error: ApplyError, seen: &[Difference]) -> Outcome {
+    match error {
+        ApplyError::Forbidden(message) => Outcome::Unknown(format!(
+            "{} differences were seen and cannot be confirmed by a dry run: {message}",
+            seen.len()
+        )),
+        other => not_written(other, seen),
+    }
+}
+
+fn not_written(error: ApplyError, seen: &[Difference]) -> Outcome {
+    match error {
+        ApplyError::Conflict(fields) => Outcome::Conflict(conflicting(&fields, seen)),
+        ApplyError::Stale(_) => Outcome::Stale,
+        ApplyError::NotYet(message) => Outcome::Waiting(message),
+        ApplyError::Rejected(message) => Outcome::Rejected(message),
+        ApplyError::Forbidden(message) => Outcome::Failed {
+            message: format!("forbidden: {message}"),
+            retry_after: None,
+        },
+        ApplyError::Unavailable {
+            message,
+            retry_after,
+        } => Outcome::Failed {
+            message,
+            retry_after,
+        },
+    }
+}
+
+/// The managers that the server names, each once, with what managedFields tells of them.
+fn conflicting(
+    fields: &[crate::ports::OwnedField],
+    seen: &[Difference],
+) -> Vec<crate::decision::Manager> {
+    let mut managers: Vec<crate::decision::Manager> = Vec::new();
+    for field in fields {
+        if managers.iter().any(|manager| manager.name == field.manager) {
+            continue;
+        }
+        let known = seen
+            .iter()
+            .flat_map(|d| &d.managers)
+            .find(|m| m.name == field.manager);
+        managers.push(known.cloned().unwrap_or_else(|| crate::decision::Manager {
+            name: field.manager.clone(),
+            operation: String::new(),
+            subresource: String::new(),
+            time: String::new(),
+        }));
+    }
+    managers
+}

@@ -1,0 +1,404 @@
+//! The pass, driven by scripted ports: what is called, what is written, how it ends.
+
+use crate::decision::{
+    Action, ActionKind, Comparison, Decision, Difference, DifferenceKind, Finding, Severity,
+    Verdict,
+};
+use crate::gate::{Change, Effect, Probe};
+use crate::grant::{Grant, Mode, Namespaces, Power};
+use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
+use crate::object::{Desired, Live, LiveObject, Origin};
+use crate::pass::World;
+use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
+use crate::ports::{
+    ApplyError, Clock, Cluster, Journal, JournalError, Judge, OwnedField, PluginFault, Written,
+};
+use crate::record::{Intent, Outcome, Record, Trigger};
+use crate::redact::Redactor;
+use crate::snapshot::Snapshot;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const DESIRED: &str =
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"},"data":{"a":"1"}}"#;
+
+/// A world whose every answer is scripted and whose every call is written down.
+struct Script {
+    comparison: Result<Comparison, PluginFault>,
+    verdict: Result<Verdict, PluginFault>,
+    rehearsal: Result<String, ApplyError>,
+    write: Result<(), ApplyError>,
+    journal_works: bool,
+    calls: Mutex<Vec<String>>,
+}
+
+impl Script {
+    /// Live has `a: 2`; the plugin sees it, the server confirms it, the plugin applies desired.
+    fn drift() -> Self {
+        Self {
+            comparison: Ok(Comparison::Different(vec![difference("/data/a")])),
+            verdict: Ok(decided(vec![Action::ApplyDesired { without: vec![] }])),
+            rehearsal: Ok(live("1", "trimtab")),
+            write: Ok(()),
+            journal_works: true,
+            calls: Mutex::default(),
+        }
+    }
+
+    fn note(&self, call: &str) {
+        self.calls.lock().unwrap().push(call.to_owned());
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    fn run(&self, power: &Power, snapshot: &Snapshot) -> Record {
+        let redactor = Redactor::new([0; 32]);
+        let world =
+            World { judge: self, cluster: self, journal: self, clock: self, redactor: &redactor };
+        futures::executor::block_on(world.pass(power, snapshot, Trigger::Watch))
+    }
+}
+
+impl Judge for Script {
+    async fn compare(&self, _: &Snapshot) -> Result<Comparison, PluginFault> {
+        self.note("compare");
+        self.comparison.clone()
+    }
+
+    async fn decide(&self, _: &Snapshot, seen: &[Difference]) -> Result<Verdict, PluginFault> {
+        self.note(&format!("decide {}", seen.len()));
+        self.verdict.clone()
+    }
+}
+
+impl Cluster for Script {
+    async fn rehearse(&self, probe: &Probe) -> Result<Arc<[u8]>, ApplyError> {
+        self.note(if probe.force() { "rehearse by force" } else { "rehearse" });
+        self.rehearsal.clone().map(|json| json.into_bytes().into())
+    }
+
+    async fn write(&self, change: &Change) -> Result<Written, ApplyError> {
+        self.note(&match change.effect() {
+            Effect::Apply { body, force } => {
+                format!("apply force={force} {}", String::from_utf8_lossy(body))
+            }
+            Effect::Patch { body } => format!("patch {}", String::from_utf8_lossy(body)),
+            Effect::Delete { uid, resource_version } => format!("delete {uid} {resource_version}"),
+            Effect::ApplyStatus { body } => format!("status {}", String::from_utf8_lossy(body)),
+        });
+        self.write.clone().map(|()| Written::Object(live("1", "trimtab").into_bytes().into()))
+    }
+}
+
+impl Journal for Script {
+    fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError> {
+        self.note(&format!("intent {}", intent.planned.action));
+        if self.journal_works { Ok(()) } else { Err(JournalError("disk full".into())) }
+    }
+
+    fn record(&self, _: &Record) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+impl Clock for Script {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+fn live(value: &str, manager: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"c","namespace":"n","uid":"u1","resourceVersion":"7","managedFields":[{{"manager":"{manager}","operation":"Apply","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{{"f:data":{{"f:a":{{}}}}}}}}]}},"data":{{"a":"{value}"}}}}"#
+    )
+}
+
+fn difference(path: &str) -> Difference {
+    Difference {
+        path: path.into(),
+        kind: DifferenceKind::Changed,
+        desired: Some(br#""1""#.to_vec()),
+        live: Some(br#""2""#.to_vec()),
+        immutable: None,
+        managers: vec![],
+    }
+}
+
+fn decided(actions: Vec<Action>) -> Verdict {
+    Verdict::Decided(Decision { actions, ..Decision::default() })
+}
+
+fn snapshot_of(kind: &str, live: Live) -> Snapshot {
+    let gvk = Gvk::from_api_version("v1", kind);
+    let key = ObjectKey::new(GroupKind::new("", kind), "n", "c");
+    let json: Arc<[u8]> = DESIRED.replace("ConfigMap", kind).into_bytes().into();
+    let desired = Desired {
+        key: key.clone(),
+        gvk: gvk.clone(),
+        digest: Digest::of(&json),
+        json,
+        source: "s".into(),
+        revision: "r".into(),
+        origin: Origin { file: "a.yaml".into(), line: 1 },
+    };
+    Snapshot {
+        key,
+        gvk,
+        desired: Arc::new(desired),
+        live,
+        facts: Arc::default(),
+        now_ms: 0,
+        retries: 0,
+    }
+}
+
+fn present(manager: &str) -> Live {
+    Live::Present(LiveObject {
+        json: live("2", manager).into_bytes().into(),
+        uid: "u1".into(),
+        resource_version: "7".into(),
+        deleting: false,
+    })
+}
+
+fn power(mode: Option<Mode>) -> Power {
+    let actions: BTreeSet<ActionKind> = ActionKind::ALL.into();
+    let plugin = PluginIdentity {
+        name: "p".into(),
+        version: "1.0.0".into(),
+        digest: Digest::of(b"p"),
+    };
+    Power {
+        manifest: PluginManifest {
+            name: "p".into(),
+            version: "1.0.0".into(),
+            description: String::new(),
+            wit: "0.1.0".into(),
+            claims: vec![KindPattern::Any],
+            reads: vec![],
+            actions: actions.clone(),
+        },
+        grant: mode.map(|mode| Grant {
+            plugin: "p".into(),
+            digest: plugin.digest,
+            mode,
+            kinds: vec![KindPattern::Any],
+            namespaces: Namespaces::All,
+            cluster_scoped: true,
+            actions,
+            origin: "g.yaml".into(),
+        }),
+        plugin,
+    }
+}
+
+fn enforce() -> Power {
+    power(Some(Mode::Enforce))
+}
+
+#[test]
+fn a_drift_is_compared_confirmed_decided_and_written_after_its_intent() {
+    let script = Script::drift();
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!(record.outcome, Outcome::Corrected);
+    let calls = script.calls();
+    assert_eq!(
+        calls[..4],
+        ["compare", "rehearse by force", "decide 1", "intent apply-desired"],
+    );
+    assert!(calls[4].starts_with("apply force=true"), "{calls:?}");
+    assert!(calls[4].contains(r#""uid":"u1","resourceVersion":"7""#), "preconditions: {calls:?}");
+    assert_eq!(record.differences[0].managers[0].name, "trimtab");
+}
+
+#[test]
+fn no_difference_means_no_decision_and_no_request() {
+    let script = Script { comparison: Ok(Comparison::InSync), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!((record.outcome, script.calls()), (Outcome::InSync, vec!["compare".to_owned()]));
+}
+
+#[test]
+fn what_is_not_known_never_reaches_the_plugin() {
+    let script = Script::drift();
+    let live = Live::Unknown("the list is forbidden".into());
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", live));
+    assert_eq!(record.outcome, Outcome::Unknown("the list is forbidden".into()));
+    assert!(script.calls().is_empty());
+}
+
+#[test]
+fn an_object_that_is_going_away_is_waited_for() {
+    let script = Script::drift();
+    let Live::Present(mut object) = present("trimtab") else { unreachable!() };
+    object.deleting = true;
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", Live::Present(object)));
+    assert!(matches!(record.outcome, Outcome::Waiting(_)));
+    assert!(script.calls().is_empty());
+}
+
+#[test]
+fn an_absent_object_is_made_without_force_and_without_a_rehearsal() {
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![difference("")])),
+        ..Script::drift()
+    };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", Live::Absent));
+    assert_eq!(record.outcome, Outcome::Created);
+    assert_eq!(script.calls()[3], format!("apply force=false {DESIRED}"));
+}
+
+#[test]
+fn without_a_grant_or_in_observe_mode_nothing_is_written() {
+    for mode in [None, Some(Mode::Observe)] {
+        let script = Script::drift();
+        let record = script.run(&power(mode), &snapshot_of("ConfigMap", present("trimtab")));
+        assert_eq!(record.outcome, Outcome::Observed);
+        assert_eq!(record.planned[0].action, ActionKind::ApplyDesired);
+        assert_eq!(script.calls(), ["compare", "rehearse by force", "decide 1"]);
+    }
+}
+
+#[test]
+fn what_the_grant_does_not_name_is_refused() {
+    let mut power = enforce();
+    power.grant.as_mut().unwrap().actions = [ActionKind::Delete].into();
+    let script = Script::drift();
+    let record = script.run(&power, &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!(record.outcome, Outcome::Refused);
+    assert_eq!(record.refusals[0].reason, "ActionNotGranted");
+    assert!(!script.calls().iter().any(|call| call.starts_with("apply")));
+}
+
+#[test]
+fn outside_the_granted_namespaces_a_plugin_writes_nothing() {
+    let mut power = enforce();
+    power.grant.as_mut().unwrap().namespaces = Namespaces::Only(["other".to_owned()].into());
+    let script = Script::drift();
+    let record = script.run(&power, &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!(record.refusals[0].reason, "NamespaceNotGranted");
+    assert!(!script.calls().iter().any(|call| call.starts_with("apply")));
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_stops_the_write() {
+    let script = Script { journal_works: false, ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert!(matches!(record.outcome, Outcome::Failed { .. }));
+    assert!(!script.calls().iter().any(|call| call.starts_with("apply")));
+}
+
+#[test]
+fn an_object_of_another_manager_is_not_overridden_and_the_manager_is_named() {
+    let owned = OwnedField { manager: "kubectl".into(), field: ".data.a".into() };
+    let script =
+        Script { rehearsal: Err(ApplyError::Conflict(vec![owned])), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("kubectl")));
+    assert_eq!(script.calls(), ["compare", "rehearse"], "without force");
+    let Outcome::Conflict(managers) = record.outcome else { panic!("{:?}", record.outcome) };
+    assert_eq!((managers[0].name.as_str(), managers[0].operation.as_str()), ("kubectl", "Apply"));
+}
+
+#[test]
+fn what_the_server_reads_as_equal_is_in_sync() {
+    let script = Script { rehearsal: Ok(live("2", "trimtab")), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!(record.outcome, Outcome::InSyncByServer);
+    assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+}
+
+#[test]
+fn a_drift_that_cannot_be_confirmed_is_unknown_and_not_corrected() {
+    let script =
+        Script { rehearsal: Err(ApplyError::Forbidden("patch configmaps".into())), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert!(matches!(record.outcome, Outcome::Unknown(_)), "{:?}", record.outcome);
+}
+
+#[test]
+fn a_trap_costs_the_pass_and_nothing_else() {
+    let script = Script { comparison: Err(PluginFault::Trap("unreachable".into())), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!(record.outcome, Outcome::Fault("trapped: unreachable".into()));
+}
+
+#[test]
+fn stray_fields_are_removed_after_the_apply_by_the_values_that_were_seen() {
+    let actions = vec![
+        Action::RemoveFields(vec!["/data/a".into()]),
+        Action::ApplyDesired { without: vec![] },
+    ];
+    let script = Script { verdict: Ok(decided(actions)), ..Script::drift() };
+    script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    let calls = script.calls();
+    assert!(calls[4].starts_with("apply"), "{calls:?}");
+    assert_eq!(
+        calls[6],
+        r#"patch [{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"test","path":"/data/a","value":"2"},{"op":"remove","path":"/data/a"}]"#
+    );
+}
+
+#[test]
+fn a_recreation_deletes_exactly_what_was_seen() {
+    let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..Script::drift() };
+    script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    let calls = script.calls();
+    assert_eq!(calls[4], "delete u1 7");
+    assert_eq!(calls[6], format!("apply force=false {DESIRED}"));
+}
+
+#[test]
+fn a_path_left_out_is_not_applied_and_must_exist() {
+    let without = |path: &str| Script {
+        verdict: Ok(decided(vec![Action::ApplyDesired { without: vec![path.into()] }])),
+        ..Script::drift()
+    };
+    let snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    let script = without("/data/a");
+    script.run(&enforce(), &snapshot);
+    assert!(script.calls()[4].contains(r#""data":{}"#), "{:?}", script.calls());
+    let record = without("/data/none").run(&enforce(), &snapshot);
+    assert!(matches!(record.outcome, Outcome::Fault(_)), "{:?}", record.outcome);
+}
+
+#[test]
+fn a_deferral_is_bounded() {
+    let script = Script {
+        verdict: Ok(Verdict::Defer { reason: "later".into(), after_ms: 0 }),
+        ..Script::drift()
+    };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!(
+        record.outcome,
+        Outcome::Deferred { reason: "later".into(), after: Duration::from_secs(1) }
+    );
+}
+
+#[test]
+fn no_value_of_a_secret_is_in_its_record() {
+    let verdict = Verdict::Decided(Decision {
+        actions: vec![Action::Leave("the value is 2 hunter2".into())],
+        findings: vec![Finding {
+            name: "f".into(),
+            severity: Severity::Info,
+            message: "hunter2".into(),
+            path: None,
+        }],
+        ..Decision::default()
+    });
+    let mut seen = difference("/data/a");
+    seen.live = Some(br#""hunter2""#.to_vec());
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![seen])),
+        verdict: Ok(verdict),
+        ..Script::drift()
+    };
+    let record = script.run(&enforce(), &snapshot_of("Secret", present("trimtab")));
+    let shown = format!("{record:?}");
+    let hidden = String::from_utf8_lossy(record.differences[0].live.as_deref().unwrap()).into_owned();
+    assert!(hidden.starts_with("\"fingerprint:"), "{hidden}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}

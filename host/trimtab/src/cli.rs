@@ -1,0 +1,108 @@
+//! The command line: what can be asked, and which exit status tells what.
+//!
+//! 0: nothing to do. 1: there are differences, or something did not converge, waits or was
+//! refused. 2 and above: an error.
+
+use crate::cmd;
+use crate::output::Format;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit status of a command that ended with an error.
+const ERROR: u8 = 2;
+
+/// Keeps a Kubernetes cluster on its declared course; what each type's state means is decided by
+/// sandboxed plugins.
+#[derive(Debug, Parser)]
+#[command(name = "trimtab", version, about, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// How log lines on stderr look.
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the host: watch, judge, correct, record.
+    Run(cmd::run::Run),
+    /// Show what differs between desired and live, by meaning. Writes nothing.
+    Diff(cmd::diff::Diff),
+    /// A real local control plane (etcd and kube-apiserver), for trying things out.
+    Dev(cmd::dev::Dev),
+    /// Make, build, test, inspect and grant plugins, and list those of a running host.
+    #[command(subcommand)]
+    Plugin(cmd::plugin::Plugin),
+    /// What the host found and did.
+    #[command(subcommand)]
+    Audit(cmd::audit::Audit),
+}
+
+/// How to reach the cluster.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// Kubeconfig file. Without it: KUBECONFIG, the in-cluster service account, or
+    /// ~/.kube/config, in this order.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+}
+
+/// `-o`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// How the answer looks.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub(crate) output: Format,
+}
+
+impl Cli {
+    /// Runs the command; errors go to stderr with their causes.
+    pub(crate) fn run(self) -> ExitCode {
+        self.log();
+        let done = match self.command {
+            Command::Run(run) => run.run(),
+            Command::Diff(diff) => diff.run(),
+            Command::Dev(dev) => dev.run(),
+            Command::Plugin(plugin) => plugin.run(),
+            Command::Audit(audit) => audit.run(),
+        };
+        match done {
+            Ok(status) => ExitCode::from(status),
+            Err(error) => {
+                eprintln!("trimtab: {error:#}");
+                ExitCode::from(ERROR)
+            }
+        }
+    }
+
+    fn log(&self) {
+        use tracing_subscriber::EnvFilter;
+        let filter = EnvFilter::try_from_default_env()
+            .unwrap_or_else(|_| EnvFilter::new("info,kube=warn,hyper=warn,tower=warn"));
+        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        match self.log_format {
+            LogFormat::Text => lines.with_target(false).init(),
+            LogFormat::Json => lines.json().init(),
+        }
+    }
+}
+
+/// The runtime that commands with IO run on.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    use anyhow::Context as _;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+}

@@ -1,0 +1,210 @@
+//! `trimtab plugin`: an author's and an administrator's hour, with no cluster.
+
+use crate::cli::OutputArgs;
+use crate::{grants, output, plugins};
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+use trimtab_core::grant::Mode;
+use trimtab_wasm::Inspection;
+
+/// Make, build, test, inspect and grant plugins, and list those of a running host.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plugin {
+    /// Write a new plugin: a crate that compiles, with a test that its logic can fail.
+    New(New),
+    /// Build a plugin crate into one .wasm file.
+    Build(Build),
+    /// Run a plugin's cases through the sandbox that production uses.
+    Test(Test),
+    /// Read what a plugin file says of itself, without running anything.
+    Inspect(Inspect),
+    /// Print a grant for a plugin file, pinned to its digest.
+    Grant(Grant),
+    /// What a running host has loaded, in which mode, and why something is refused.
+    List(List),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Name of the plugin: lower-case letters, digits and dashes. Also the new folder's.
+    name: String,
+    /// Where the SDK crate is; without it, the one that this trimtab was built with, if it is
+    /// still there.
+    #[arg(long, value_name = "DIR")]
+    sdk: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    /// The plugin's crate.
+    #[arg(default_value = ".")]
+    crate_dir: PathBuf,
+    /// Folder for the .wasm file; without it, the crate's own.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// The plugin's crate.
+    #[arg(default_value = ".")]
+    crate_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// The plugin file.
+    file: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Grant {
+    /// The plugin file.
+    file: PathBuf,
+    /// observe: report what it would do. enforce: write it.
+    #[arg(long, value_enum, default_value = "observe")]
+    mode: ModeArg,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ModeArg {
+    Observe,
+    Enforce,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// State directory of the host.
+    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
+    state: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Plugin {
+    pub(crate) fn run(self) -> anyhow::Result<u8> {
+        match self {
+            Self::New(new) => new.run(),
+            Self::Build(build) => build.run(),
+            Self::Test(test) => test.run(),
+            Self::Inspect(inspect) => inspect.run(),
+            Self::Grant(grant) => grant.run(),
+            Self::List(list) => list.run(),
+        }
+    }
+}
+
+/// Reads and inspects a plugin file.
+fn inspected(file: &PathBuf) -> anyhow::Result<Inspection> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    trimtab_wasm::inspect(&bytes).with_context(|| format!("{} is refused", file.display()))
+}
+
+impl Grant {
+    fn run(self) -> anyhow::Result<u8> {
+        let inspection = inspected(&self.file)?;
+        let mode = match self.mode {
+            ModeArg::Observe => Mode::Observe,
+            ModeArg::Enforce => Mode::Enforce,
+        };
+        print!("{}", grants::proposal(&inspection.manifest, inspection.digest, mode));
+        Ok(0)
+    }
+}
+
+/// What `inspect` answers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inspected {
+    file: String,
+    name: String,
+    version: String,
+    description: String,
+    digest: String,
+    size_bytes: usize,
+    wit: String,
+    claims: Vec<String>,
+    reads: Vec<String>,
+    actions: Vec<String>,
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+impl Inspect {
+    fn run(self) -> anyhow::Result<u8> {
+        let inspection = inspected(&self.file)?;
+        let manifest = &inspection.manifest;
+        let answer = Inspected {
+            file: self.file.display().to_string(),
+            name: manifest.name.clone(),
+            version: manifest.version.clone(),
+            description: manifest.description.clone(),
+            digest: inspection.digest.to_string(),
+            size_bytes: inspection.size,
+            wit: manifest.wit.clone(),
+            claims: manifest.claims.iter().map(ToString::to_string).collect(),
+            reads: manifest.reads.iter().map(ToString::to_string).collect(),
+            actions: manifest.actions.iter().map(ToString::to_string).collect(),
+            imports: inspection.imports.clone(),
+            exports: inspection.exports.clone(),
+        };
+        output::print(self.output.output, &answer, || {
+            let list = |items: &[String]| {
+                if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+            };
+            let row = |name: &str, value: String| vec![name.to_owned(), value];
+            output::table(&[
+                row("plugin", format!("{} {}", answer.name, answer.version)),
+                row("description", answer.description.clone()),
+                row("digest", answer.digest.clone()),
+                row("size", format!("{} bytes", answer.size_bytes)),
+                row("WIT", format!("trimtab:plugin@{}", answer.wit)),
+                row("claims", list(&answer.claims)),
+                row("reads", list(&answer.reads)),
+                row("actions", list(&answer.actions)),
+                row("imports", list(&answer.imports)),
+                row("exports", list(&answer.exports)),
+            ])
+        })?;
+        Ok(0)
+    }
+}
+
+impl List {
+    fn run(self) -> anyhow::Result<u8> {
+        let status = plugins::read_status(&self.state)?;
+        if !is_running(&self.state) {
+            eprintln!("trimtab: no host runs on {}: this is how the last one left it", self.state.display());
+        }
+        output::print(self.output.output, &status, || {
+            let mut rows =
+                vec![["FILE", "STATE", "PLUGIN", "DIGEST", "CLAIMS", "GRANT", "REASON"].map(String::from).to_vec()];
+            for plugin in &status.plugins {
+                rows.push(vec![
+                    plugin.file.clone(),
+                    plugin.state.clone(),
+                    format!("{} {}", plugin.name, plugin.version).trim().to_owned(),
+                    plugin.digest.get(..19).unwrap_or_default().to_owned(),
+                    plugin.claims.join(","),
+                    plugin.grant.clone(),
+                    plugin.reason.replace('\n', "; "),
+                ]);
+            }
+            let mut text = output::table(&rows);
+            if let Some(problem) = &status.grants_problem {
+                text.push_str(&format!("the newest grants are not in use: {problem}\n"));
+            }
+            text
+        })?;
+        Ok(0)
+    }
+}
+
+/// Whether a host holds the state directory.
+fn is_running(state: &std::path::Path) -> bool {
+    std::fs::File::open(state.join("lock")).is_ok_and(|lock| lock.try_lock().is_err())
+}

@@ -1,0 +1,253 @@
+//! `trimtab run`: the host.
+
+use crate::cli::{ClusterArgs, runtime};
+use crate::engine::{Engine, Options, Parts, Summary};
+use crate::journal::JournalFile;
+use crate::plugins;
+use anyhow::Context as _;
+use clap::Args;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use trimtab_core::redact::Redactor;
+use trimtab_wasm::{Sandbox, SandboxOptions};
+
+/// How long the loop may be silent before `/healthz` says so: its longest sleep is 10 s.
+const SILENCE_AT_MOST_MS: u64 = 60_000;
+
+/// Run the host: watch, judge, correct, record.
+///
+/// Plugins without a grant observe: they report what they would do, and nothing is written.
+/// With --once: exit status 0 when everything is as declared, 1 when something did not converge,
+/// waits, was refused or is only observed (each is named).
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Where desired state comes from: a directory, or one file.
+    #[arg(long, value_name = "PATH")]
+    source: PathBuf,
+    /// Directory of plugin files (*.wasm), watched while the host runs.
+    #[arg(long, value_name = "DIR")]
+    plugins: PathBuf,
+    /// Grant file, or folder of grant files, watched while the host runs.
+    #[arg(long, value_name = "PATH")]
+    grants: Option<PathBuf>,
+    /// Directory of the host's own state: journal, keys, compiled plugins.
+    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
+    state: PathBuf,
+    /// Namespace of namespaced objects that name none.
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// One full round, then exit.
+    #[arg(long)]
+    once: bool,
+    /// With --once: the longest time that the round may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+    /// Where /healthz and /readyz are served; 0 turns them off.
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    health_probe_bind_address: String,
+    /// How --once prints its result.
+    #[command(flatten)]
+    output: crate::cli::OutputArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> anyhow::Result<u8> {
+        runtime()?.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<u8> {
+        let state = State::open(&self.state)?;
+        let journal = Arc::new(JournalFile::open(&self.state)?);
+        let sandbox = Sandbox::new(SandboxOptions {
+            cache: Some(self.state.join("cache")),
+            ..SandboxOptions::default()
+        })?;
+        let directory =
+            plugins::Options { plugins: self.plugins.clone(), grants: self.grants.clone() };
+        let registry = plugins::watch(directory, sandbox)?;
+        plugins::write_status(&self.state, &registry.borrow().status())?;
+
+        let stop = stop_on_signals()?;
+        let pulse = Arc::new(Pulse::default());
+        let health = self.serve_health(pulse.clone()).await?;
+        let server = super::connect(&self.cluster).await?;
+        let (store, events) = trimtab_kube::Store::start(server.clone(), Default::default())
+            .await
+            .context("cannot ask the API server what it serves")?;
+        let source = trimtab_source::watch(&self.source, Default::default())
+            .with_context(|| format!("--source {}", self.source.display()))?;
+        let parts = Parts {
+            writer: trimtab_kube::Writer::new(server),
+            store,
+            events,
+            source,
+            registry,
+            journal,
+            redactor: Arc::new(Redactor::new(state.redaction_key)),
+            pulse,
+        };
+        let options = Options {
+            namespace: self.namespace.clone(),
+            once: self.once,
+            state: self.state.clone(),
+        };
+        if self.once {
+            let (stop, after) = (stop.clone(), Duration::from_secs(self.timeout));
+            tokio::spawn(async move {
+                tokio::time::sleep(after).await;
+                tracing::warn!("the round is not over after {after:?}: stopping (--timeout)");
+                stop.cancel();
+            });
+        }
+        let summary = Engine::new(options, parts).run(stop).await?;
+        health.abort();
+        self.conclude(&summary)
+    }
+
+    fn conclude(&self, summary: &Summary) -> anyhow::Result<u8> {
+        if !self.once {
+            tracing::info!("stopped: {summary}");
+            return Ok(0);
+        }
+        crate::output::print(self.output.output, summary, || {
+            let mut text = format!("{summary}\n");
+            for unsettled in &summary.unsettled {
+                let colon = if unsettled.reason.is_empty() { "" } else { ": " };
+                text.push_str(&format!(
+                    "  {} ({}) {}{colon}{}\n",
+                    unsettled.object, unsettled.origin, unsettled.outcome, unsettled.reason
+                ));
+            }
+            if let Some(problem) = &summary.source_problem {
+                text.push_str(&format!("  the source is refused:\n{problem}\n"));
+            }
+            text
+        })?;
+        Ok(u8::from(!summary.is_converged()))
+    }
+
+    async fn serve_health(&self, pulse: Arc<Pulse>) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+        use axum::routing::get;
+        let address = match self.health_probe_bind_address.as_str() {
+            "0" => return Ok(tokio::spawn(async {})),
+            // As kubebuilder's flags: ":8081" is every address.
+            text if text.starts_with(':') => format!("0.0.0.0{text}"),
+            text => text.to_owned(),
+        };
+        let address: SocketAddr = address.parse().with_context(|| {
+            format!("--health-probe-bind-address {address:?} is not an address such as :8081")
+        })?;
+        let (live, ready) = (pulse.clone(), pulse);
+        let answer = |well: bool| {
+            let status = if well { 200 } else { 503 };
+            let text = if well { "ok" } else { "not ok" };
+            (axum::http::StatusCode::from_u16(status).unwrap_or_default(), text)
+        };
+        let routes = axum::Router::new()
+            .route("/healthz", get(async move || answer(live.is_alive())))
+            .route("/readyz", get(async move || answer(ready.is_ready())));
+        let listener = tokio::net::TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address} for health probes"))?;
+        Ok(tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, routes).await {
+                tracing::error!("health probes are not served any more: {error}");
+            }
+        }))
+    }
+}
+
+/// What the loop tells the health probes.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    beat_at_ms: AtomicU64,
+    ready: AtomicBool,
+}
+
+impl Pulse {
+    /// The loop came round.
+    pub(crate) fn beat(&self, ready: bool) {
+        self.beat_at_ms.store(crate::timestamp::now_ms(), Ordering::Relaxed);
+        self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    fn is_alive(&self) -> bool {
+        let at = self.beat_at_ms.load(Ordering::Relaxed);
+        at == 0 || crate::timestamp::now_ms().saturating_sub(at) < SILENCE_AT_MOST_MS
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_alive() && self.ready.load(Ordering::Relaxed)
+    }
+}
+
+/// The state directory, held by this process alone.
+struct State {
+    redaction_key: [u8; 32],
+    _lock: File,
+}
+
+impl State {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let wrong = || format!("--state {}", path.display());
+        std::fs::create_dir_all(path).with_context(wrong)?;
+        let lock = File::create(path.join("lock")).with_context(wrong)?;
+        lock.try_lock().map_err(|_| {
+            anyhow::anyhow!("{} is in use by another trimtab run: give each host its own", wrong())
+        })?;
+        Ok(Self { redaction_key: own_key(&path.join("redaction.key"))?, _lock: lock })
+    }
+}
+
+/// The 32 random bytes in this file, made at the first start and readable by us alone.
+fn own_key(path: &Path) -> anyhow::Result<[u8; 32]> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    if let Ok(bytes) = std::fs::read(path) {
+        if let Ok(key) = bytes.try_into() {
+            return Ok(key);
+        }
+        anyhow::bail!("{} is damaged: remove it, and a new key is made", path.display());
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("cannot make {}", path.display()))?;
+    file.write_all(&key)?;
+    file.sync_all()?;
+    Ok(key)
+}
+
+/// Cancelled by Ctrl-C and SIGTERM; a second one ends the process at once.
+fn stop_on_signals() -> anyhow::Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let stop = CancellationToken::new();
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let token = stop.clone();
+    tokio::spawn(async move {
+        for second in [false, true] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if second {
+                std::process::exit(130);
+            }
+            tracing::info!("stopping: passes under way end first (again to stop at once)");
+            token.cancel();
+        }
+    });
+    Ok(stop)
+}

@@ -1,0 +1,41 @@
+//! Answers a plugin's reads from the store, within its grant.
+
+use std::sync::Arc;
+use trimtab_core::grant::Power;
+use trimtab_core::identity::{GroupKind, ObjectKey};
+use trimtab_core::object::Live;
+use trimtab_core::plugin::PluginIdentity;
+use trimtab_kube::Store;
+use trimtab_wasm::{LookupError, Lookups};
+
+/// Reads what the store already holds: kinds that a source declares.
+pub(super) struct FromStore {
+    store: Store,
+    power: Arc<Power>,
+}
+
+impl FromStore {
+    pub(super) fn new(store: Store, power: Arc<Power>) -> Self {
+        Self { store, power }
+    }
+}
+
+impl Lookups for FromStore {
+    fn get(
+        &self,
+        _: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<[u8]>>, LookupError> {
+        let key = ObjectKey::new(kind.clone(), namespace, name);
+        if self.power.reaches(&key).is_err() {
+            return Err(LookupError::Denied);
+        }
+        match self.store.live_by_kind(&key) {
+            Live::Present(object) => Ok(Some(object.json)),
+            Live::Absent => Ok(None),
+            Live::Unknown(reason) => Err(LookupError::Unavailable(reason.to_string())),
+        }
+    }
+}

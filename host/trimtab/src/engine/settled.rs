@@ -1,0 +1,226 @@
+//! What is known of each object: its last outcome, and whether that still answers.
+
+use super::desired::DesiredState;
+use crate::plugins::Served;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trimtab_core::identity::{Digest, ObjectKey};
+use trimtab_core::object::{Desired, Live};
+use trimtab_core::ports::Written;
+use trimtab_core::record::{Next, Outcome, Record, Trigger};
+
+/// All that an answer depends on: the same inputs have the same answer, and need no call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Memo {
+    desired: Digest,
+    /// resourceVersion of live; `None`: absent.
+    live: Option<Arc<str>>,
+    /// The plugin's code and grant.
+    stamp: Digest,
+}
+
+impl Memo {
+    /// `None` where live is unknown: nothing answers that.
+    pub(super) fn of(desired: &Desired, live: &Live, served: &Served) -> Option<Self> {
+        let live = match live {
+            Live::Present(object) => Some(object.resource_version.clone()),
+            Live::Absent => None,
+            Live::Unknown(_) => return None,
+        };
+        Some(Self { desired: desired.digest, live, stamp: served.stamp })
+    }
+}
+
+/// What the engine remembers of one object.
+#[derive(Debug, Default)]
+pub(super) struct KeyState {
+    /// What the last pass answered for.
+    memo: Option<Memo>,
+    /// How the last pass ended.
+    last: Option<Last>,
+    /// The plugin and grant that served it last; `None`: none did.
+    pub(super) stamp: Option<Digest>,
+    trigger: Option<Trigger>,
+    /// When the first event came that the next pass answers.
+    event: Option<Instant>,
+    unclaimed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Last {
+    outcome: Outcome,
+    differences: Vec<(String, Option<Vec<u8>>)>,
+    findings: Vec<String>,
+    desired: Digest,
+}
+
+impl KeyState {
+    /// Something other than the cluster asks for a pass.
+    pub(super) fn touched(&mut self, trigger: Trigger) {
+        self.trigger = Some(trigger);
+        self.memo = None;
+        self.unclaimed = false;
+        self.event.get_or_insert_with(Instant::now);
+    }
+
+    /// The live object changed.
+    pub(super) fn event(&mut self, at: Instant) {
+        self.trigger.get_or_insert(Trigger::Watch);
+        self.event.get_or_insert(at);
+    }
+
+    /// Whether the last pass already answers this.
+    pub(super) fn answers(&mut self, memo: Option<&Memo>) -> bool {
+        let answered = memo.is_some() && self.memo.as_ref() == memo;
+        if answered {
+            self.trigger = None;
+            self.event = None;
+        }
+        answered
+    }
+
+    /// What made the host look; taken once.
+    pub(super) fn take_trigger(&mut self) -> Trigger {
+        self.trigger.take().unwrap_or(Trigger::Retry)
+    }
+
+    /// How long ago the event came that the ended pass answers; taken once.
+    pub(super) fn since_event(&mut self) -> Option<Duration> {
+        self.event.take().map(|at| at.elapsed())
+    }
+
+    /// Takes up a pass that ended; whether it tells anything new.
+    pub(super) fn ended(&mut self, record: &Record, stamp: Digest) -> bool {
+        let settled = record.outcome.next() == Next::Settle;
+        self.memo = settled.then(|| Memo {
+            desired: record.desired_digest,
+            live: match &record.after {
+                Some(Written::Object(json)) => resource_version(json),
+                Some(Written::Deleted) => None,
+                None => record.live_resource_version.clone(),
+            },
+            stamp,
+        });
+        let last = Last {
+            outcome: record.outcome.clone(),
+            differences: record
+                .differences
+                .iter()
+                .map(|difference| (difference.path.clone(), difference.live.clone()))
+                .collect(),
+            findings: record.findings.iter().map(|finding| finding.message.clone()).collect(),
+            desired: record.desired_digest,
+        };
+        let wrote = record.after.is_some();
+        let new = wrote || self.last.as_ref() != Some(&last);
+        self.last = Some(last);
+        new
+    }
+
+    /// No plugin claims it; whether that is news.
+    pub(super) fn unclaimed(&mut self) -> bool {
+        self.last = None;
+        !std::mem::replace(&mut self.unclaimed, true)
+    }
+
+    /// Whether nothing more is to be done before something changes.
+    pub(super) fn is_settled(&self) -> bool {
+        self.unclaimed
+            || self.last.as_ref().is_some_and(|last| last.outcome.next() == Next::Settle)
+    }
+}
+
+fn resource_version(json: &[u8]) -> Option<Arc<str>> {
+    let object = trimtab_json::parse(json).ok()?;
+    object.str_at(&["metadata", "resourceVersion"]).map(Into::into)
+}
+
+/// How a round ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Summary {
+    /// Objects that the source declares.
+    pub(crate) objects: usize,
+    /// Objects that are as declared.
+    pub(crate) converged: usize,
+    /// Every other object, with the reason.
+    pub(crate) unsettled: Vec<Unsettled>,
+    /// Why the source's newest content is not in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) source_problem: Option<String>,
+}
+
+/// An object that is not as declared.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Unsettled {
+    /// Which.
+    pub(crate) object: String,
+    /// Where it is declared.
+    pub(crate) origin: String,
+    /// The outcome's word.
+    pub(crate) outcome: String,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+impl Summary {
+    pub(super) fn new(
+        desired: &DesiredState,
+        keys: &HashMap<ObjectKey, KeyState>,
+        source_problem: Option<String>,
+    ) -> Self {
+        let mut unsettled: Vec<Unsettled> = desired
+            .unplaced
+            .iter()
+            .map(|unplaced| Unsettled {
+                object: format!("{} {}", unplaced.manifest.gvk, unplaced.manifest.name),
+                origin: unplaced.manifest.origin.to_string(),
+                outcome: "waiting".into(),
+                reason: unplaced.reason.clone(),
+            })
+            .collect();
+        let mut converged = 0;
+        for (key, object) in &desired.objects {
+            let last = keys.get(key).and_then(|state| state.last.as_ref());
+            if last.is_some_and(|last| last.outcome.converged()) {
+                converged += 1;
+                continue;
+            }
+            let (outcome, reason) = match last {
+                Some(last) => (last.outcome.as_str().to_owned(), last.outcome.message()),
+                None if keys.get(key).is_some_and(|state| state.unclaimed) => {
+                    ("unclaimed".into(), format!("no plugin claims {}", key.group_kind))
+                }
+                None => ("unknown".into(), "it was not looked at".into()),
+            };
+            unsettled.push(Unsettled {
+                object: key.to_string(),
+                origin: object.origin.to_string(),
+                outcome,
+                reason,
+            });
+        }
+        unsettled.sort();
+        Self {
+            objects: desired.objects.len() + desired.unplaced.len(),
+            converged,
+            unsettled,
+            source_problem,
+        }
+    }
+
+    /// Whether everything is as declared.
+    pub(crate) fn is_converged(&self) -> bool {
+        self.unsettled.is_empty() && self.source_problem.is_none()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} objects are as declared", self.converged, self.objects)
+    }
+}

@@ -1,0 +1,284 @@
+//! Grants as files: YAML that a person reads and edits.
+//!
+//! Takes a file or a folder and gives every grant in it, or one error that names file, line and
+//! what to do. Half a set of grants is never used: the caller keeps the last good one.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use trimtab_core::decision::ActionKind;
+use trimtab_core::grant::{Grant, Mode, Namespaces};
+use trimtab_core::identity::Digest;
+use trimtab_core::plugin::{KindPattern, PluginManifest};
+
+/// `apiVersion` of grant files.
+pub(crate) const API_VERSION: &str = "trimtab.dev/v1alpha1";
+/// Largest grant file that is read: a grant is a page of text.
+const FILE_BYTES_AT_MOST: u64 = 1024 * 1024;
+
+/// A grant document. The words are part of the product's contract: docs/grants.md.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Document {
+    api_version: String,
+    kind: String,
+    plugin: String,
+    digest: String,
+    mode: ModeWord,
+    kinds: Vec<String>,
+    namespaces: Vec<String>,
+    cluster_scoped: bool,
+    actions: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModeWord {
+    Observe,
+    Enforce,
+}
+
+/// Why grants could not be read. Each line names a file and says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(crate) struct GrantsError(pub(crate) Vec<String>);
+
+/// Every grant in a file, or in the `*.yaml` and `*.yml` files of a folder.
+///
+/// # Errors
+/// All problems together; one bad file spoils the set.
+pub(crate) fn read(path: &Path) -> Result<Vec<Grant>, GrantsError> {
+    let mut grants: Vec<Grant> = Vec::new();
+    let mut problems = Vec::new();
+    for file in files(path).map_err(|problem| GrantsError(vec![problem]))? {
+        match read_file(&file) {
+            Ok(found) => grants.extend(found),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    for (index, grant) in grants.iter().enumerate() {
+        let same = |other: &&Grant| other.plugin == grant.plugin && other.digest == grant.digest;
+        if let Some(first) = grants[..index].iter().find(same) {
+            problems.push(format!(
+                "{} and {} both grant plugin {} at {}: merge them into one",
+                first.origin, grant.origin, grant.plugin, grant.digest
+            ));
+        }
+    }
+    if problems.is_empty() { Ok(grants) } else { Err(GrantsError(problems)) }
+}
+
+/// The grant to print for a plugin: everything that it declares, in observe mode, for a person to
+/// narrow and enforce.
+pub(crate) fn proposal(manifest: &PluginManifest, digest: Digest, mode: Mode) -> String {
+    let document = Document {
+        api_version: API_VERSION.into(),
+        kind: "Grant".into(),
+        plugin: manifest.name.clone(),
+        digest: digest.to_string(),
+        mode: match mode {
+            Mode::Observe => ModeWord::Observe,
+            Mode::Enforce => ModeWord::Enforce,
+        },
+        kinds: manifest.claims.iter().map(ToString::to_string).collect(),
+        namespaces: vec!["*".into()],
+        cluster_scoped: true,
+        actions: manifest.actions.iter().map(ToString::to_string).collect(),
+    };
+    print(&document)
+}
+
+/// Our own few lines: with a comment on each key, which no serialiser writes.
+fn print(document: &Document) -> String {
+    let list = |items: &[String]| {
+        let quoted: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+        format!("[{}]", quoted.join(", "))
+    };
+    let mode = match document.mode {
+        ModeWord::Observe => "observe",
+        ModeWord::Enforce => "enforce",
+    };
+    format!(
+        "apiVersion: {API_VERSION}\n\
+         kind: Grant\n\
+         plugin: {plugin}\n\
+         # The file that this is granted to; another build of the plugin needs its own grant.\n\
+         digest: {digest}\n\
+         # observe: report what it would do. enforce: write it.\n\
+         mode: {mode}\n\
+         # Kind.group, Kind (core group), *.group or *; narrows what the plugin claims.\n\
+         kinds: {kinds}\n\
+         # Namespaces by name, or \"*\" for all.\n\
+         namespaces: {namespaces}\n\
+         # Whether objects outside namespaces (Namespace, ClusterRole, CRDs, ...) are included.\n\
+         clusterScoped: {cluster_scoped}\n\
+         # Narrows what the plugin asks for.\n\
+         actions: {actions}\n",
+        plugin = document.plugin,
+        digest = document.digest,
+        kinds = list(&document.kinds),
+        namespaces = list(&document.namespaces),
+        cluster_scoped = document.cluster_scoped,
+        actions = list(&document.actions),
+    )
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| {
+        format!("--grants {}: {error}: give a grant file or a folder of them", path.display())
+    };
+    if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        let yaml = file.extension().is_some_and(|ext| ext == "yaml" || ext == "yml");
+        let hidden = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if yaml && !hidden && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read_file(file: &Path) -> Result<Vec<Grant>, String> {
+    let name = file.display();
+    let failed = |error: std::io::Error| format!("{name}: {error}");
+    if std::fs::metadata(file).map_err(failed)?.len() > FILE_BYTES_AT_MOST {
+        return Err(format!("{name}: larger than {FILE_BYTES_AT_MOST} bytes: this is no grant"));
+    }
+    let text = std::fs::read_to_string(file).map_err(failed)?;
+    parse(&text, &name.to_string())
+}
+
+/// The grants in this text; `origin` is for messages.
+///
+/// # Errors
+/// One problem, with the line.
+pub(crate) fn parse(text: &str, origin: &str) -> Result<Vec<Grant>, String> {
+    let documents: Vec<Document> = serde_saphyr::from_multiple(text)
+        .map_err(|error| format!("{origin}: not a grant: {error}"))?;
+    documents.into_iter().map(|document| check(document, origin)).collect()
+}
+
+fn check(document: Document, origin: &str) -> Result<Grant, String> {
+    let plugin = &document.plugin;
+    let wrong = |what: String| format!("{origin}: grant for {plugin:?}: {what}");
+    if document.api_version != API_VERSION || document.kind != "Grant" {
+        return Err(wrong(format!(
+            "apiVersion {:?} and kind {:?} are not {API_VERSION} Grant, which this host reads",
+            document.api_version, document.kind
+        )));
+    }
+    let digest = Digest::parse(&document.digest).ok_or_else(|| {
+        wrong(format!(
+            "digest {:?} is not sha256: and 64 hexadecimal digits: `trimtab plugin inspect` shows the file's",
+            document.digest
+        ))
+    })?;
+    if document.kinds.is_empty() || document.actions.is_empty() || document.namespaces.is_empty() {
+        return Err(wrong("kinds, namespaces and actions must each name something".into()));
+    }
+    let kinds = document
+        .kinds
+        .iter()
+        .map(|text| KindPattern::parse(text).map_err(&wrong))
+        .collect::<Result<_, _>>()?;
+    let actions = document
+        .actions
+        .iter()
+        .map(|word| {
+            ActionKind::parse(word).ok_or_else(|| {
+                let known: Vec<&str> = ActionKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                wrong(format!("action {word:?} is none of {}", known.join(", ")))
+            })
+        })
+        .collect::<Result<BTreeSet<_>, _>>()?;
+    let all = document.namespaces.iter().any(|namespace| namespace == "*");
+    if all && document.namespaces.len() > 1 {
+        return Err(wrong("namespaces has \"*\" beside names: write one or the other".into()));
+    }
+    let namespaces = if all {
+        Namespaces::All
+    } else {
+        Namespaces::Only(document.namespaces.iter().cloned().collect())
+    };
+    Ok(Grant {
+        plugin: document.plugin,
+        digest,
+        mode: match document.mode {
+            ModeWord::Observe => Mode::Observe,
+            ModeWord::Enforce => Mode::Enforce,
+        },
+        kinds,
+        namespaces,
+        cluster_scoped: document.cluster_scoped,
+        actions,
+        origin: origin.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> PluginManifest {
+        PluginManifest {
+            name: "generic".into(),
+            version: "0.1.0".into(),
+            description: String::new(),
+            wit: "0.1.0".into(),
+            claims: vec![KindPattern::Any],
+            reads: vec![],
+            actions: [ActionKind::ApplyDesired].into(),
+        }
+    }
+
+    fn text() -> String {
+        proposal(&manifest(), Digest::of(b"x"), Mode::Enforce)
+    }
+
+    #[test]
+    fn the_printed_grant_reads_back_as_what_was_meant() {
+        let grants = parse(&text(), "g.yaml").unwrap();
+        assert_eq!(grants.len(), 1);
+        assert_eq!(grants[0].mode, Mode::Enforce);
+        assert_eq!(grants[0].digest, Digest::of(b"x"));
+        assert_eq!(grants[0].namespaces, Namespaces::All);
+        assert_eq!(grants[0].kinds, [KindPattern::Any]);
+    }
+
+    #[test]
+    fn every_mistake_names_the_file_and_what_is_wrong() {
+        let cases = [
+            ("mode: enforce", "mode: enfore", "enfore"),
+            ("clusterScoped", "clusterScopes", "clusterScopes"),
+            ("sha256:", "sha1:", "sha256: and 64"),
+            ("\"apply-desired\"", "\"apply\"", "none of apply-desired"),
+            ("namespaces: [\"*\"]", "namespaces: [\"*\", \"a\"]", "one or the other"),
+            ("kinds: [\"*\"]", "kinds: [\"deployment\"]", "is not a kind"),
+            ("v1alpha1", "v2", "which this host reads"),
+        ];
+        for (good, bad, expected) in cases {
+            let error = parse(&text().replace(good, bad), "g.yaml").unwrap_err();
+            assert!(error.contains("g.yaml") && error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        let error = parse(&format!("{}extra: 1\n", text()), "g.yaml").unwrap_err();
+        assert!(error.contains("line 16"), "{error}");
+    }
+
+    #[test]
+    fn two_grants_for_one_build_are_refused_and_both_files_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), text()).unwrap();
+        std::fs::write(dir.path().join("b.yaml"), text()).unwrap();
+        let error = read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("a.yaml") && error.contains("b.yaml"), "{error}");
+    }
+}

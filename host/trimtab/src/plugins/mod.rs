@@ -1,0 +1,120 @@
+//! The plugin directory and the grants, as one value that the engine reads.
+//!
+//! A [`Registry`] is a snapshot: which plugin serves which kind, with what power, and why a file
+//! is refused. It is replaced whole; passes in flight end on the one that they began with.
+
+mod directory;
+mod status;
+
+pub(crate) use directory::{Options, watch};
+pub(crate) use status::{FileStatus, Status, read as read_status, write as write_status};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use trimtab_core::grant::{Grant, Power};
+use trimtab_core::identity::{Digest, GroupKind};
+use trimtab_core::plugin::KindPattern;
+use trimtab_wasm::Plugin;
+
+/// One plugin in service.
+#[derive(Clone)]
+pub(crate) struct Served {
+    /// Name of the file in the plugin directory.
+    pub(crate) file: String,
+    /// The code, ready to run.
+    pub(crate) plugin: Arc<Plugin>,
+    /// What it may do.
+    pub(crate) power: Arc<Power>,
+    /// Changes whenever the code or the grant does.
+    pub(crate) stamp: Digest,
+}
+
+/// Which plugin serves which kind.
+#[derive(Clone, Default)]
+pub(crate) struct Registry {
+    served: Vec<Served>,
+    /// File name to why it is not, or not in its newest form, in service.
+    pub(crate) refused: BTreeMap<String, String>,
+    /// Why the newest grants are not in use; the last good ones are.
+    pub(crate) grants_problem: Option<String>,
+}
+
+impl Registry {
+    /// Puts plugins in service in the order of their files' names; a file whose plugin is in
+    /// conflict with an earlier one is refused, and both are named.
+    pub(crate) fn new(
+        files: &BTreeMap<String, Arc<Plugin>>,
+        mut refused: BTreeMap<String, String>,
+        grants: &[Grant],
+        grants_problem: Option<String>,
+    ) -> Self {
+        let mut served: Vec<Served> = Vec::new();
+        for (file, plugin) in files {
+            let conflict = served.iter().find_map(|first| {
+                conflict(&first.plugin, plugin).map(|what| (first.file.clone(), what))
+            });
+            match conflict {
+                Some((first, what)) => {
+                    refused.insert(
+                        file.clone(),
+                        format!("{what} as {first} does, which came first: remove one of the two"),
+                    );
+                }
+                None => served.push(serve(file, plugin, grants)),
+            }
+        }
+        Self { served, refused, grants_problem }
+    }
+
+    /// The plugin that claims this kind most closely.
+    pub(crate) fn for_kind(&self, kind: &GroupKind) -> Option<&Served> {
+        let specificity =
+            |served: &&Served| served.power.manifest.claim_for(kind).map(KindPattern::specificity);
+        self.served
+            .iter()
+            .filter(|served| specificity(served).is_some())
+            .max_by_key(specificity)
+    }
+
+    /// Every plugin in service.
+    pub(crate) fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// What people are told about every file.
+    pub(crate) fn status(&self) -> Status {
+        Status::of(self)
+    }
+}
+
+fn serve(file: &str, plugin: &Arc<Plugin>, grants: &[Grant]) -> Served {
+    let identity = plugin.identity().clone();
+    let grant = grants
+        .iter()
+        .find(|grant| grant.plugin == identity.name && grant.digest == identity.digest)
+        .cloned();
+    let power = Power { plugin: identity, manifest: plugin.manifest().clone(), grant };
+    Served {
+        file: file.to_owned(),
+        plugin: plugin.clone(),
+        stamp: Digest::of(format!("{:?} {:?}", power.plugin.digest, power.grant).as_bytes()),
+        power: Arc::new(power),
+    }
+}
+
+/// What two plugins cannot both have.
+fn conflict(first: &Plugin, second: &Plugin) -> Option<String> {
+    let (first, second) = (first.manifest(), second.manifest());
+    if first.name == second.name {
+        return Some(format!("it has the same plugin name {:?}", second.name));
+    }
+    let both = second.claims.iter().find(|claim| first.claims.contains(claim))?;
+    Some(format!("plugin {} claims {both}", second.name))
+}
+
+/// A grant for this plugin's name but another build's digest: the usual reason why a replaced
+/// plugin observes.
+pub(crate) fn stale_grant<'g>(power: &Power, grants: &'g [Grant]) -> Option<&'g Grant> {
+    let other = |grant: &&Grant| grant.plugin == power.plugin.name && grant.digest != power.plugin.digest;
+    power.grant.is_none().then(|| grants.iter().find(other)).flatten()
+}

@@ -1,0 +1,99 @@
+//! What `trimtab plugin list` shows: written by the running host into its state directory.
+
+use super::Registry;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Name of the file within the state directory.
+const FILE: &str = "plugins.json";
+
+/// Every file of the plugin directory, as the host sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Status {
+    /// One entry for each file, by name.
+    pub(crate) plugins: Vec<FileStatus>,
+    /// Why the newest grants are not in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) grants_problem: Option<String>,
+}
+
+/// One file of the plugin directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileStatus {
+    /// Name of the file.
+    pub(crate) file: String,
+    /// `observing`, `enforcing` or `refused`.
+    pub(crate) state: String,
+    /// Name that its manifest gives; empty for a file that could not be read.
+    pub(crate) name: String,
+    /// Version that its manifest gives.
+    pub(crate) version: String,
+    /// SHA-256 of the file in service.
+    pub(crate) digest: String,
+    /// Kinds that it claims.
+    pub(crate) claims: Vec<String>,
+    /// Where its grant is; empty without one.
+    pub(crate) grant: String,
+    /// Why it is refused, or why a newer form of the file is.
+    pub(crate) reason: String,
+}
+
+impl Status {
+    pub(super) fn of(registry: &Registry) -> Self {
+        let mut plugins: Vec<FileStatus> = registry
+            .served()
+            .iter()
+            .map(|served| {
+                let grant = served.power.grant.as_ref();
+                let enforcing = grant
+                    .is_some_and(|grant| grant.mode == trimtab_core::grant::Mode::Enforce);
+                FileStatus {
+                    file: served.file.clone(),
+                    state: if enforcing { "enforcing" } else { "observing" }.into(),
+                    name: served.power.plugin.name.clone(),
+                    version: served.power.plugin.version.clone(),
+                    digest: served.power.plugin.digest.to_string(),
+                    claims: served.power.manifest.claims.iter().map(ToString::to_string).collect(),
+                    grant: grant.map(|grant| grant.origin.clone()).unwrap_or_default(),
+                    reason: registry
+                        .refused
+                        .get(&served.file)
+                        .map(|reason| format!("the older file is in service: {reason}"))
+                        .unwrap_or_default(),
+                }
+            })
+            .collect();
+        for (file, reason) in &registry.refused {
+            if !plugins.iter().any(|plugin| plugin.file == *file) {
+                plugins.push(FileStatus {
+                    file: file.clone(),
+                    state: "refused".into(),
+                    reason: reason.clone(),
+                    ..FileStatus::default()
+                });
+            }
+        }
+        plugins.sort_by(|a, b| a.file.cmp(&b.file));
+        Self { plugins, grants_problem: registry.grants_problem.clone() }
+    }
+}
+
+/// Replaces the file at once.
+pub(crate) fn write(state: &Path, status: &Status) -> anyhow::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(state)?;
+    serde_json::to_writer_pretty(&mut file, status)?;
+    file.persist(state.join(FILE))?;
+    Ok(())
+}
+
+/// What the host of this state directory last wrote.
+pub(crate) fn read(state: &Path) -> anyhow::Result<Status> {
+    use anyhow::Context as _;
+    let path = state.join(FILE);
+    let text = std::fs::read(&path).with_context(|| {
+        format!("no plugin list at {}: give the --state of a host that ran", path.display())
+    })?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is not readable", path.display()))
+}
