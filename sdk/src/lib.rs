@@ -1,1 +1,71 @@
-//! placeholder
+//! What a plugin is written with.
+//!
+//! A plugin is a pure function of one [`Snapshot`]: it says where live differs from desired, and
+//! what should be done about it. Implement [`Reconciler`] for a type of your own and hand the
+//! type to [`export!`]:
+//!
+//! ```
+//! use trimtab_sdk::{Decision, Difference, Reconciler, Snapshot, Verdict};
+//!
+//! struct Plain;
+//!
+//! impl Reconciler for Plain {
+//!     fn decide(_snapshot: &Snapshot<'_>, _differences: &[Difference<'_>]) -> Verdict {
+//!         Decision::new().apply_desired().into()
+//!     }
+//! }
+//!
+//! trimtab_sdk::export!(Plain);
+//! # fn main() {}
+//! ```
+//!
+//! There is no clock but [`Snapshot::now_ms`], no randomness, no file and no network. Reads of
+//! related objects go through [`lookup::get`], lines for the host's log through [`log`].
+//!
+//! The same crate compiles natively: [`testing`] runs a plugin on JSON text, with no sandbox.
+//! Start reading at `reconciler.rs`; what touches the sandbox is in `guest/`.
+
+mod reconciler;
+mod snapshot;
+mod difference;
+mod generic;
+mod decision;
+
+pub mod log;
+pub mod lookup;
+
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub mod guest;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+
+pub use decision::{
+    Action, Condition, ConditionStatus, Decision, Finding, Severity, Verdict,
+};
+pub use difference::{Comparison, Difference, DifferenceKind, NoComparison, Unknown};
+pub use generic::compare;
+pub use reconciler::Reconciler;
+pub use snapshot::{ObjectId, Snapshot};
+
+pub use trimtab_compare::{self as comparison, Facts, managed_fields};
+pub use trimtab_json::{self as json, Object, Path, PathError, Step, Value};
+
+/// Makes a plugin of a type that implements [`Reconciler`]: once in a crate, at its top level.
+/// Natively it does nothing, so that the same crate can be tested.
+#[macro_export]
+macro_rules! export {
+    ($plugin:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            type Exported = $crate::guest::Exported<$plugin>;
+            $crate::guest::bindings::export!(Exported with_types_in $crate::guest::bindings);
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: () = {
+            // The mistake shows natively as well.
+            const fn reconciles<T: $crate::Reconciler>() {}
+            reconciles::<$plugin>();
+        };
+    };
+}

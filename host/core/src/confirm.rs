@@ -129,22 +129,13 @@ mod tests {
 
     #[test]
     fn a_difference_that_the_server_would_change_is_real() {
-        assert_eq!(
-            check(DifferenceKind::Changed, "/a", r#"{"a":1}"#, r#"{"a":2}"#),
-            (1, 0)
-        );
-        assert_eq!(
-            check(DifferenceKind::Missing, "/a", r"{}", r#"{"a":2}"#),
-            (1, 0)
-        );
+        assert_eq!(check(DifferenceKind::Changed, "/a", r#"{"a":1}"#, r#"{"a":2}"#), (1, 0));
+        assert_eq!(check(DifferenceKind::Missing, "/a", r"{}", r#"{"a":2}"#), (1, 0));
     }
 
     #[test]
     fn a_difference_of_spelling_alone_is_none() {
-        assert_eq!(
-            check(DifferenceKind::Changed, "/a", r#"{"a":1}"#, r#"{"a":1}"#),
-            (0, 0)
-        );
+        assert_eq!(check(DifferenceKind::Changed, "/a", r#"{"a":1}"#, r#"{"a":1}"#), (0, 0));
     }
 
     #[test]
@@ -154,10 +145,7 @@ mod tests {
 
     #[test]
     fn a_stray_field_survives_an_apply_and_stays_a_difference() {
-        assert_eq!(
-            check(DifferenceKind::Stray, "/a", r#"{"a":1}"#, r#"{"a":1}"#),
-            (1, 0)
-        );
+        assert_eq!(check(DifferenceKind::Stray, "/a", r#"{"a":1}"#, r#"{"a":1}"#), (1, 0));
     }
 
     #[test]

@@ -37,16 +37,11 @@ pub(crate) fn remove(root: &mut Value<'_>, pointer: &str) {
 
 /// A key that sorts pointers by position: indices as numbers, parents before children.
 pub(crate) fn order(pointer: &str) -> Vec<(Option<usize>, String)> {
-    steps(pointer)
-        .map(|step| (step.parse().ok(), step))
-        .collect()
+    steps(pointer).map(|step| (step.parse().ok(), step)).collect()
 }
 
 fn steps(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer
-        .split('/')
-        .skip(1)
-        .map(|step| step.replace("~1", "/").replace("~0", "~"))
+    pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"))
 }
 
 #[cfg(test)]
@@ -66,11 +61,7 @@ mod tests {
         assert_eq!(after("/a/b~1c"), r#"{"a":{},"l":[1,2,3]}"#);
         assert_eq!(after("/l/1"), r#"{"a":{"b/c":1},"l":[1,3]}"#);
         for nothing in ["", "/x", "/l/9", "/a/b~1c/d"] {
-            assert_eq!(
-                after(nothing),
-                r#"{"a":{"b/c":1},"l":[1,2,3]}"#,
-                "{nothing}"
-            );
+            assert_eq!(after(nothing), r#"{"a":{"b/c":1},"l":[1,2,3]}"#, "{nothing}");
         }
     }
 

@@ -153,11 +153,7 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
         for (effect, planned) in effects(snapshot, action)? {
             gated.planned.push(planned.clone());
             if mode == Mode::Enforce {
-                gated.changes.push(Change {
-                    target: target(snapshot),
-                    effect,
-                    planned,
-                });
+                gated.changes.push(Change { target: target(snapshot), effect, planned });
             }
         }
     }
@@ -177,30 +173,21 @@ pub fn probe(snapshot: &Snapshot) -> Result<Probe, String> {
 }
 
 fn target(snapshot: &Snapshot) -> Target {
-    Target {
-        key: snapshot.key.clone(),
-        gvk: snapshot.gvk.clone(),
-    }
+    Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
 }
 
 /// Applies before removals: a removal names elements by the values that were seen, an apply by
 /// the resourceVersion that was seen, which a removal would move.
 fn in_order(actions: &[Action]) -> impl Iterator<Item = &Action> {
     let removal = |action: &&Action| matches!(action, Action::RemoveFields(_));
-    actions
-        .iter()
-        .filter(move |action| !removal(action))
-        .chain(actions.iter().filter(removal))
+    actions.iter().filter(move |action| !removal(action)).chain(actions.iter().filter(removal))
 }
 
 fn effects(snapshot: &Snapshot, action: &Action) -> Result<Vec<(Effect, Planned)>, String> {
     let kind = action.kind().unwrap_or(ActionKind::ApplyDesired);
     let absent = snapshot.live_object().is_none();
-    let planned = |paths: &[String], creates| Planned {
-        action: kind,
-        paths: paths.to_vec(),
-        creates,
-    };
+    let planned =
+        |paths: &[String], creates| Planned { action: kind, paths: paths.to_vec(), creates };
     let desired = &snapshot.desired.json;
     Ok(match action {
         Action::Leave(_) => vec![],
@@ -226,19 +213,13 @@ fn effects(snapshot: &Snapshot, action: &Action) -> Result<Vec<(Effect, Planned)
             Some(body) => vec![(Effect::Patch { body }, planned(paths, false))],
             None => vec![],
         },
-        Action::Delete => delete(snapshot)
-            .map(|effect| (effect, planned(&[], false)))
-            .into_iter()
-            .collect(),
+        Action::Delete => {
+            delete(snapshot).map(|effect| (effect, planned(&[], false))).into_iter().collect()
+        }
         Action::Recreate => {
-            let mut both: Vec<_> = delete(snapshot)
-                .map(|effect| (effect, planned(&[], false)))
-                .into_iter()
-                .collect();
-            let create = Effect::Apply {
-                body: desired.clone(),
-                force: false,
-            };
+            let mut both: Vec<_> =
+                delete(snapshot).map(|effect| (effect, planned(&[], false))).into_iter().collect();
+            let create = Effect::Apply { body: desired.clone(), force: false };
             both.push((create, planned(&[], true)));
             both
         }
@@ -270,10 +251,11 @@ fn apply_body(
     };
     root.insert("apiVersion", snapshot.gvk.api_version());
     root.insert("kind", &*snapshot.gvk.kind);
-    let mut metadata = match root.remove("metadata") {
-        Some(Value::Object(metadata)) => metadata,
-        None => Object::new(),
-        Some(_) => return Err("metadata of the content to apply is not an object".into()),
+    if root.get("metadata").is_none() {
+        root.insert("metadata", Object::new());
+    }
+    let Some(Value::Object(metadata)) = root.get_mut("metadata") else {
+        return Err("metadata of the content to apply is not an object".into());
     };
     metadata.insert("name", &*snapshot.key.name);
     match &snapshot.key.namespace {
@@ -284,7 +266,6 @@ fn apply_body(
         metadata.insert("uid", &*live.uid);
         metadata.insert("resourceVersion", &*live.resource_version);
     }
-    root.insert("metadata", metadata);
     Ok(written(&object))
 }
 
@@ -294,10 +275,8 @@ fn removal(snapshot: &Snapshot, paths: &[String]) -> Result<Option<Arc<[u8]>>, S
         return Ok(None);
     };
     let object = read(&live.json)?;
-    let mut pointers: Vec<String> = paths
-        .iter()
-        .filter_map(|path| resolve(path, &object))
-        .collect();
+    let mut pointers: Vec<String> =
+        paths.iter().filter_map(|path| resolve(path, &object)).collect();
     if pointers.is_empty() {
         return Ok(None);
     }
@@ -313,18 +292,10 @@ fn removal(snapshot: &Snapshot, paths: &[String]) -> Result<Option<Arc<[u8]>>, S
     let mut patch = vec![Value::from(uid)];
     for pointer in &pointers {
         if let Some(value) = edit::get(&object, pointer) {
-            patch.push(
-                operation("test", pointer.clone())
-                    .with("value", value.clone())
-                    .into(),
-            );
+            patch.push(operation("test", pointer.clone()).with("value", value.clone()).into());
         }
     }
-    patch.extend(
-        pointers
-            .into_iter()
-            .map(|pointer| operation("remove", pointer).into()),
-    );
+    patch.extend(pointers.into_iter().map(|pointer| operation("remove", pointer).into()));
     Ok(Some(written(&Value::Array(patch))))
 }
 

@@ -117,10 +117,7 @@ impl Power {
         if !grant.kinds.iter().any(|kind| kind.covers(&key.group_kind)) {
             return Err(Refusal {
                 reason: "KindNotGranted",
-                message: format!(
-                    "the grant in {} does not name {}",
-                    grant.origin, key.group_kind
-                ),
+                message: format!("the grant in {} does not name {}", grant.origin, key.group_kind),
             });
         }
         match (&key.namespace, &grant.namespaces) {

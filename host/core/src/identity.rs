@@ -18,10 +18,7 @@ pub struct GroupKind {
 impl GroupKind {
     /// A group and kind from their parts.
     pub fn new(group: &str, kind: &str) -> Self {
-        Self {
-            group: group.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), kind: kind.into() }
     }
 }
 
@@ -51,11 +48,7 @@ impl Gvk {
     /// From an object's `apiVersion` (`v1`, `apps/v1`) and `kind`.
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        Self {
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
     /// The `apiVersion` as objects spell it.
@@ -69,10 +62,7 @@ impl Gvk {
 
     /// Without the version.
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind {
-            group: self.group.clone(),
-            kind: self.kind.clone(),
-        }
+        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
 }
 

@@ -5,8 +5,8 @@
 
 use crate::decision::{Difference, Manager};
 use crate::snapshot::Snapshot;
-use trimtab_compare::managed_fields;
-use trimtab_json::{Path, Value};
+use trimtab_compare::managed_fields::{self, Operation};
+use trimtab_json::Path;
 
 /// The field manager of every apply by Trimtab. `kubectl` and others show fields under it.
 pub const FIELD_MANAGER: &str = "trimtab";
@@ -15,22 +15,12 @@ pub const FIELD_MANAGER: &str = "trimtab";
 /// it. An object that we never applied is not overridden without adoption. An object that is not
 /// there is no one's.
 pub(crate) fn is_ours(snapshot: &Snapshot) -> bool {
-    let Some(live) = snapshot.live_object() else {
-        return false;
-    };
-    let Ok(live) = trimtab_json::parse(&live.json) else {
-        return false;
-    };
-    let Some(entries) = live
-        .at(&["metadata", "managedFields"])
-        .and_then(Value::as_array)
-    else {
-        return false;
-    };
-    entries.iter().any(|entry| {
-        entry.str_at(&["manager"]) == Some(FIELD_MANAGER)
-            && entry.str_at(&["operation"]) == Some("Apply")
-            && entry.str_at(&["subresource"]).is_none_or(str::is_empty)
+    let Some(live) = snapshot.live_object() else { return false };
+    let Ok(live) = trimtab_json::parse(&live.json) else { return false };
+    managed_fields::entries(&live).any(|entry| {
+        entry.manager == FIELD_MANAGER
+            && entry.operation == Operation::Apply
+            && entry.subresource.is_none()
     })
 }
 
@@ -52,9 +42,9 @@ pub(crate) fn attribute(snapshot: &Snapshot, differences: &mut [Difference]) {
             .iter()
             .map(|manager| Manager {
                 name: manager.manager.into(),
-                operation: manager.operation.into(),
-                subresource: manager.subresource.into(),
-                time: manager.time.into(),
+                operation: manager.operation.name().into(),
+                subresource: manager.subresource.unwrap_or_default().into(),
+                time: manager.time.unwrap_or_default().into(),
             })
             .collect();
     }

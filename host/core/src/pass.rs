@@ -65,12 +65,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.timings.compare = self.clock.elapsed() - start;
         match compared.map_err(fault)? {
             Comparison::InSync => Err(Outcome::InSync),
-            Comparison::Invalid(what) => Err(Outcome::Rejected(
-                self.redactor.text(&snapshot.key.group_kind, what),
-            )),
-            Comparison::Unknown(reason) => Err(Outcome::Unknown(
-                self.redactor.text(&snapshot.key.group_kind, reason),
-            )),
+            Comparison::Invalid(what) => {
+                Err(Outcome::Rejected(self.redactor.text(&snapshot.key.group_kind, what)))
+            }
+            Comparison::Unknown(reason) => {
+                Err(Outcome::Unknown(self.redactor.text(&snapshot.key.group_kind, reason)))
+            }
             Comparison::Different(mut differences) => {
                 ownership::attribute(snapshot, &mut differences);
                 self.show(snapshot, &differences, record);
@@ -115,13 +115,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.timings.decide = self.clock.elapsed() - start;
         match verdict.map_err(fault)? {
             Verdict::Decided(decision) => Ok(decision),
-            Verdict::Unknown(reason) => Err(Outcome::Unknown(
-                self.redactor.text(&snapshot.key.group_kind, reason),
-            )),
-            Verdict::Defer { reason, after_ms } => Err(Outcome::Deferred {
-                reason,
-                after: bounded(after_ms),
-            }),
+            Verdict::Unknown(reason) => {
+                Err(Outcome::Unknown(self.redactor.text(&snapshot.key.group_kind, reason)))
+            }
+            Verdict::Defer { reason, after_ms } => {
+                Err(Outcome::Deferred { reason, after: bounded(after_ms) })
+            }
         }
     }
 
@@ -135,27 +134,20 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let Gated {
-            changes,
-            planned,
-            refusals,
-            left,
-        } = gate::gate(power, snapshot, decision)
+        let Gated { changes, planned, refusals, left } = gate::gate(power, snapshot, decision)
             .map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.planned = planned;
         record.refusals = refusals;
         if !changes.is_empty() {
             return Ok(changes);
         }
-        Err(
-            match (record.planned.is_empty(), record.refusals.is_empty()) {
-                (false, _) => Outcome::Observed,
-                (true, false) => Outcome::Refused,
-                (true, true) => {
-                    Outcome::Left(left.unwrap_or_else(|| "the plugin asks for nothing".into()))
-                }
-            },
-        )
+        Err(match (record.planned.is_empty(), record.refusals.is_empty()) {
+            (false, _) => Outcome::Observed,
+            (true, false) => Outcome::Refused,
+            (true, true) => {
+                Outcome::Left(left.unwrap_or_else(|| "the plugin asks for nothing".into()))
+            }
+        })
     }
 
     async fn write(
@@ -173,33 +165,23 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 planned: change.planned(),
                 revision: &record.revision,
             };
-            self.journal
-                .intent(&intent)
-                .map_err(|error| Outcome::Failed {
-                    message: format!("{error}; nothing was written"),
-                    retry_after: None,
-                })?;
+            self.journal.intent(&intent).map_err(|error| Outcome::Failed {
+                message: format!("{error}; nothing was written"),
+                retry_after: None,
+            })?;
             let written = self.cluster.write(change).await;
             record.timings.write = self.clock.elapsed() - start;
             record.after = Some(written.map_err(|error| not_written(error, &record.differences))?);
         }
         if let Some(Written::Object(json)) = &record.after {
-            record
-                .findings
-                .extend(confirm::unkept(&snapshot.desired.json, json));
+            record.findings.extend(confirm::unkept(&snapshot.desired.json, json));
         }
         let created = changes.iter().any(|change| change.planned().creates);
-        Ok(if created {
-            Outcome::Created
-        } else {
-            Outcome::Corrected
-        })
+        Ok(if created { Outcome::Created } else { Outcome::Corrected })
     }
 
     fn show(&self, snapshot: &Snapshot, differences: &[Difference], record: &mut Record) {
-        record.differences = self
-            .redactor
-            .differences(&snapshot.key.group_kind, differences);
+        record.differences = self.redactor.differences(&snapshot.key.group_kind, differences);
     }
 
     fn close(&self, mut record: Record, outcome: Outcome) -> Record {
@@ -214,9 +196,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
 fn judgeable(snapshot: &Snapshot) -> Result<(), Outcome> {
     match &snapshot.live {
         crate::object::Live::Unknown(reason) => Err(Outcome::Unknown(reason.to_string())),
-        crate::object::Live::Present(live) if live.deleting => Err(Outcome::Waiting(
-            "it is being deleted; it is made again when it is gone".into(),
-        )),
+        crate::object::Live::Present(live) if live.deleting => {
+            Err(Outcome::Waiting("it is being deleted; it is made again when it is gone".into()))
+        }
         _ => Ok(()),
     }
 }
@@ -275,17 +257,12 @@ fn not_written(error: ApplyError, seen: &[Difference]) -> Outcome {
         ApplyError::Stale(_) => Outcome::Stale,
         ApplyError::NotYet(message) => Outcome::Waiting(message),
         ApplyError::Rejected(message) => Outcome::Rejected(message),
-        ApplyError::Forbidden(message) => Outcome::Failed {
-            message: format!("forbidden: {message}"),
-            retry_after: None,
-        },
-        ApplyError::Unavailable {
-            message,
-            retry_after,
-        } => Outcome::Failed {
-            message,
-            retry_after,
-        },
+        ApplyError::Forbidden(message) => {
+            Outcome::Failed { message: format!("forbidden: {message}"), retry_after: None }
+        }
+        ApplyError::Unavailable { message, retry_after } => {
+            Outcome::Failed { message, retry_after }
+        }
     }
 }
 
@@ -299,10 +276,7 @@ fn conflicting(
         if managers.iter().any(|manager| manager.name == field.manager) {
             continue;
         }
-        let known = seen
-            .iter()
-            .flat_map(|d| &d.managers)
-            .find(|m| m.name == field.manager);
+        let known = seen.iter().flat_map(|d| &d.managers).find(|m| m.name == field.manager);
         managers.push(known.cloned().unwrap_or_else(|| crate::decision::Manager {
             name: field.manager.clone(),
             operation: String::new(),

@@ -20,8 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const DESIRED: &str =
-    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"},"data":{"a":"1"}}"#;
+const DESIRED: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"},"data":{"a":"1"}}"#;
 
 /// A world whose every answer is scripted and whose every call is written down.
 struct Script {
@@ -166,11 +165,8 @@ fn present(manager: &str) -> Live {
 
 fn power(mode: Option<Mode>) -> Power {
     let actions: BTreeSet<ActionKind> = ActionKind::ALL.into();
-    let plugin = PluginIdentity {
-        name: "p".into(),
-        version: "1.0.0".into(),
-        digest: Digest::of(b"p"),
-    };
+    let plugin =
+        PluginIdentity { name: "p".into(), version: "1.0.0".into(), digest: Digest::of(b"p") };
     Power {
         manifest: PluginManifest {
             name: "p".into(),
@@ -205,10 +201,7 @@ fn a_drift_is_compared_confirmed_decided_and_written_after_its_intent() {
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
     assert_eq!(record.outcome, Outcome::Corrected);
     let calls = script.calls();
-    assert_eq!(
-        calls[..4],
-        ["compare", "rehearse by force", "decide 1", "intent apply-desired"],
-    );
+    assert_eq!(calls[..4], ["compare", "rehearse by force", "decide 1", "intent apply-desired"],);
     assert!(calls[4].starts_with("apply force=true"), "{calls:?}");
     assert!(calls[4].contains(r#""uid":"u1","resourceVersion":"7""#), "preconditions: {calls:?}");
     assert_eq!(record.differences[0].managers[0].name, "trimtab");
@@ -242,10 +235,8 @@ fn an_object_that_is_going_away_is_waited_for() {
 
 #[test]
 fn an_absent_object_is_made_without_force_and_without_a_rehearsal() {
-    let script = Script {
-        comparison: Ok(Comparison::Different(vec![difference("")])),
-        ..Script::drift()
-    };
+    let script =
+        Script { comparison: Ok(Comparison::Different(vec![difference("")])), ..Script::drift() };
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", Live::Absent));
     assert_eq!(record.outcome, Outcome::Created);
     assert_eq!(script.calls()[3], format!("apply force=false {DESIRED}"));
@@ -294,8 +285,7 @@ fn a_journal_that_cannot_be_written_stops_the_write() {
 #[test]
 fn an_object_of_another_manager_is_not_overridden_and_the_manager_is_named() {
     let owned = OwnedField { manager: "kubectl".into(), field: ".data.a".into() };
-    let script =
-        Script { rehearsal: Err(ApplyError::Conflict(vec![owned])), ..Script::drift() };
+    let script = Script { rehearsal: Err(ApplyError::Conflict(vec![owned])), ..Script::drift() };
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("kubectl")));
     assert_eq!(script.calls(), ["compare", "rehearse"], "without force");
     let Outcome::Conflict(managers) = record.outcome else { panic!("{:?}", record.outcome) };
@@ -312,15 +302,18 @@ fn what_the_server_reads_as_equal_is_in_sync() {
 
 #[test]
 fn a_drift_that_cannot_be_confirmed_is_unknown_and_not_corrected() {
-    let script =
-        Script { rehearsal: Err(ApplyError::Forbidden("patch configmaps".into())), ..Script::drift() };
+    let script = Script {
+        rehearsal: Err(ApplyError::Forbidden("patch configmaps".into())),
+        ..Script::drift()
+    };
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
     assert!(matches!(record.outcome, Outcome::Unknown(_)), "{:?}", record.outcome);
 }
 
 #[test]
 fn a_trap_costs_the_pass_and_nothing_else() {
-    let script = Script { comparison: Err(PluginFault::Trap("unreachable".into())), ..Script::drift() };
+    let script =
+        Script { comparison: Err(PluginFault::Trap("unreachable".into())), ..Script::drift() };
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
     assert_eq!(record.outcome, Outcome::Fault("trapped: unreachable".into()));
 }
@@ -398,7 +391,8 @@ fn no_value_of_a_secret_is_in_its_record() {
     };
     let record = script.run(&enforce(), &snapshot_of("Secret", present("trimtab")));
     let shown = format!("{record:?}");
-    let hidden = String::from_utf8_lossy(record.differences[0].live.as_deref().unwrap()).into_owned();
+    let hidden =
+        String::from_utf8_lossy(record.differences[0].live.as_deref().unwrap()).into_owned();
     assert!(hidden.starts_with("\"fingerprint:"), "{hidden}");
     assert!(!shown.contains("hunter2"), "{shown}");
 }

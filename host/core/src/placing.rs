@@ -62,10 +62,8 @@ pub fn place(
     scope: Scope,
     default_namespace: &str,
 ) -> Result<Desired, PlacingError> {
-    let invalid = |message: String| PlacingError::Invalid {
-        origin: manifest.origin.clone(),
-        message,
-    };
+    let invalid =
+        |message: String| PlacingError::Invalid { origin: manifest.origin.clone(), message };
     let mut object =
         trimtab_json::parse(&manifest.json).map_err(|error| invalid(error.to_string()))?;
     let Value::Object(root) = &mut object else {
@@ -124,11 +122,7 @@ pub fn unique(placed: Vec<Desired>) -> Result<HashMap<ObjectKey, Arc<Desired>>, 
             }
         }
     }
-    if errors.is_empty() {
-        Ok(by_key)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(by_key) } else { Err(errors) }
 }
 
 /// In which order kinds are looked at first: what others need comes before them, and admission
@@ -159,11 +153,8 @@ mod tests {
 
     fn placed(json: &str, scope: Scope) -> Desired {
         let manifest = manifest(json, "a.yaml", 1);
-        let revision = Revision {
-            source: "s".into(),
-            id: "r".into(),
-            manifests: vec![manifest.clone()],
-        };
+        let revision =
+            Revision { source: "s".into(), id: "r".into(), manifests: vec![manifest.clone()] };
         place(&revision, &manifest, scope, "default").unwrap()
     }
 
@@ -175,10 +166,7 @@ mod tests {
             namespace: text(&["metadata", "namespace"]),
             name: text(&["metadata", "name"]).unwrap(),
             json: json.as_bytes().into(),
-            origin: Origin {
-                file: file.into(),
-                line,
-            },
+            origin: Origin { file: file.into(), line },
         }
     }
 
@@ -222,11 +210,7 @@ mod tests {
     fn two_declarations_of_one_object_are_refused_and_both_are_named() {
         let json = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w","namespace":"n"}}"#;
         let old = json.replace("apps/v1", "apps/v1beta1");
-        let revision = Revision {
-            source: "s".into(),
-            id: "r".into(),
-            manifests: vec![],
-        };
+        let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
         let all = [manifest(json, "a.yaml", 1), manifest(&old, "b.yaml", 7)]
             .map(|m| place(&revision, &m, Scope::Namespaced, "default").unwrap());
         let errors = unique(all.to_vec()).unwrap_err();
@@ -243,10 +227,7 @@ mod tests {
         assert!(rank("apps", "Deployment") < rank("ex.io", "Anything"));
         assert!(
             rank("ex.io", "Anything")
-                < rank(
-                    "admissionregistration.k8s.io",
-                    "ValidatingWebhookConfiguration"
-                )
+                < rank("admissionregistration.k8s.io", "ValidatingWebhookConfiguration")
         );
     }
 }

@@ -31,9 +31,7 @@ impl KindPattern {
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-');
         if !group_ok || group.ends_with('.') || text.ends_with('.') {
-            return Err(format!(
-                "{text:?} has no valid API group after the first dot"
-            ));
+            return Err(format!("{text:?} has no valid API group after the first dot"));
         }
         if kind == "*" {
             return Ok(Self::Group(group.to_owned()));
@@ -117,12 +115,6 @@ pub struct PluginIdentity {
 
 impl fmt::Display for PluginIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} ({})",
-            self.name,
-            self.version,
-            self.digest.short()
-        )
+        write!(f, "{} {} ({})", self.name, self.version, self.digest.short())
     }
 }

@@ -86,10 +86,8 @@ pub enum ApplyError {
 }
 
 fn conflict_text(fields: &[OwnedField]) -> String {
-    let list: Vec<String> = fields
-        .iter()
-        .map(|f| format!("{} owns {}", f.manager, f.field))
-        .collect();
+    let list: Vec<String> =
+        fields.iter().map(|f| format!("{} owns {}", f.manager, f.field)).collect();
     format!("conflict with other field managers: {}", list.join(", "))
 }
 

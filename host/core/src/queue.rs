@@ -132,9 +132,7 @@ impl<K: Clone + Eq + Hash, L: Clone + Ord> Queue<K, L> {
         };
         let doubled = BACKOFF_FIRST.saturating_mul(1 << entry.failures.min(16));
         entry.failures = entry.failures.saturating_add(1);
-        let pause = doubled
-            .min(BACKOFF_LONGEST)
-            .mul_f64(0.8 + 0.4 * spread.clamp(0.0, 1.0));
+        let pause = doubled.min(BACKOFF_LONGEST).mul_f64(0.8 + 0.4 * spread.clamp(0.0, 1.0));
         let pause = pause.max(at_least.unwrap_or_default());
         self.wait(key, now + pause, State::BackingOff);
         pause
@@ -277,22 +275,14 @@ mod tests {
             assert_eq!(queue.next(now), Some("a"));
             assert_eq!(queue.failed(&"a", now, None, 0.5), MS(expected));
             queue.add(&"a", &0);
-            assert_eq!(
-                queue.next(now),
-                None,
-                "an event does not overtake the pause"
-            );
+            assert_eq!(queue.next(now), None, "an event does not overtake the pause");
             now += MS(expected);
         }
         assert_eq!(queue.next(now), Some("a"));
         queue.done(&"a", now, None);
         queue.add(&"a", &0);
         queue.next(now);
-        assert_eq!(
-            queue.failed(&"a", now, None, 0.5),
-            MS(200),
-            "success forgets failures"
-        );
+        assert_eq!(queue.failed(&"a", now, None, 0.5), MS(200), "success forgets failures");
     }
 
     #[test]

@@ -126,10 +126,7 @@ impl Outcome {
 
     /// Whether the object is now what desired asks.
     pub fn converged(&self) -> bool {
-        matches!(
-            self,
-            Self::InSync | Self::InSyncByServer | Self::Created | Self::Corrected
-        )
+        matches!(self, Self::InSync | Self::InSyncByServer | Self::Created | Self::Corrected)
     }
 
     /// The text that goes with it, for people; empty where the word says all.
@@ -144,10 +141,7 @@ impl Outcome {
             | Self::Deferred { reason: text, .. } => text.clone(),
             Self::Conflict(managers) => {
                 let names: Vec<&str> = managers.iter().map(|m| m.name.as_str()).collect();
-                format!(
-                    "owned by {}; left alone until the grant allows adopt",
-                    names.join(", ")
-                )
+                format!("owned by {}; left alone until the grant allows adopt", names.join(", "))
             }
             Self::InSync
             | Self::InSyncByServer

@@ -50,10 +50,8 @@ impl Redactor {
         let mut shown = differences.to_vec();
         for difference in &mut shown {
             if self.hides(kind, &difference.path) {
-                for value in [&mut difference.desired, &mut difference.live] {
-                    if let Some(bytes) = value {
-                        *bytes = self.fingerprint(bytes);
-                    }
+                for bytes in [&mut difference.desired, &mut difference.live].into_iter().flatten() {
+                    *bytes = self.fingerprint(bytes);
                 }
             }
         }
@@ -72,11 +70,7 @@ impl Redactor {
 
     /// This text of a plugin as it may be shown.
     pub fn text(&self, kind: &GroupKind, text: String) -> String {
-        if is_sensitive(kind) {
-            WITHHELD.to_owned()
-        } else {
-            text
-        }
+        if is_sensitive(kind) { WITHHELD.to_owned() } else { text }
     }
 
     /// This outcome as it may be shown.
@@ -90,10 +84,7 @@ impl Redactor {
                 "the API server refuses the Secret {WITHHELD}: `kubectl apply --dry-run=server` shows its message"
             )),
             Outcome::Fault(_) => Outcome::Fault(WITHHELD.into()),
-            Outcome::Deferred { after, .. } => Outcome::Deferred {
-                reason: WITHHELD.into(),
-                after,
-            },
+            Outcome::Deferred { after, .. } => Outcome::Deferred { reason: WITHHELD.into(), after },
             other => other,
         }
     }
@@ -128,26 +119,14 @@ mod tests {
         };
         let redactor = Redactor::new([7; 32]);
         let all = redactor.differences(&GroupKind::new("", kind), &[difference]);
-        assert_eq!(
-            all[0].desired, all[0].live,
-            "equal values keep equal fingerprints"
-        );
+        assert_eq!(all[0].desired, all[0].live, "equal values keep equal fingerprints");
         String::from_utf8(all[0].desired.clone().unwrap()).unwrap()
     }
 
     #[test]
     fn a_secret_value_is_shown_as_a_fingerprint_wherever_it_stands() {
-        for path in [
-            "",
-            "/data/pw",
-            "/stringData/pw",
-            "/data",
-            "/metadata/annotations",
-        ] {
-            assert!(
-                shown("Secret", path).starts_with("\"fingerprint:"),
-                "{path}"
-            );
+        for path in ["", "/data/pw", "/stringData/pw", "/data", "/metadata/annotations"] {
+            assert!(shown("Secret", path).starts_with("\"fingerprint:"), "{path}");
         }
         let annotation = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
         assert!(shown("ConfigMap", annotation).starts_with("\"fingerprint:"));

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// A program is neither found nor can be built: there is no Go.
     #[error(
-        "{programs} not found in KUBEBUILDER_ASSETS, PATH or the cache, and there is no Go to \
+        "{program} not found in KUBEBUILDER_ASSETS, PATH or the cache, and there is no Go to \
          build from: install Go {needed} or later, or set KUBEBUILDER_ASSETS to a folder with etcd \
          and kube-apiserver"
     )]
     NoGo {
-        /// The programs that are missing, as a list in words.
-        programs: String,
+        /// The first program that is missing.
+        program: &'static str,
         /// The oldest Go that builds them, such as `1.26`.
         needed: &'static str,
     },
@@ -127,9 +127,6 @@ pub enum Error {
 impl Error {
     /// For `map_err`: says what was attempted, on which path.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io {
-            doing: format!("{doing} {}", path.display()),
-            source,
-        }
+        move |source| Self::Io { doing: format!("{doing} {}", path.display()), source }
     }
 }

@@ -13,15 +13,17 @@
 //! - leaves a process behind: not after a panic, not after `kill -9` of its owner,
 //! - runs a Pod: there is no node, so a status is what a controller or a test writes.
 //!
-//! Start reading at `plane.rs`; `binaries.rs` and `toolchain.rs` say where the programs come from.
+//! Start reading at `plane.rs`; `binaries.rs` says where the programs come from.
 
 mod error;
 
 mod binaries;
+mod pinned;
 mod toolchain;
 
 mod certs;
 mod flags;
+mod folder;
 mod https;
 mod kubeconfig;
 mod process;

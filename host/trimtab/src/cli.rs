@@ -56,6 +56,15 @@ pub(crate) struct ClusterArgs {
     /// Context of the kubeconfig.
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
+    /// Use a Pod's own credentials, from this folder (token, ca.crt); the API server's address
+    /// comes from KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "TRIMTAB_SERVICE_ACCOUNT_DIR",
+        conflicts_with_all = ["kubeconfig", "context"]
+    )]
+    pub(crate) service_account: Option<PathBuf>,
 }
 
 /// `-o`.

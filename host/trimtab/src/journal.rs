@@ -228,7 +228,11 @@ impl JournalFile {
 
     /// A line about the host itself.
     pub(crate) fn host(&self, event: &str, message: &str) -> Result<(), JournalError> {
-        self.append(now_ms(), Event::Host(HostLine { event: event.into(), message: message.into() }), true)
+        self.append(
+            now_ms(),
+            Event::Host(HostLine { event: event.into(), message: message.into() }),
+            true,
+        )
     }
 
     /// A line about a source.
@@ -242,7 +246,11 @@ impl JournalFile {
     }
 
     /// A pass, with the time since the event that caused it.
-    pub(crate) fn pass(&self, record: &Record, since_event_ms: Option<f64>) -> Result<(), JournalError> {
+    pub(crate) fn pass(
+        &self,
+        record: &Record,
+        since_event_ms: Option<f64>,
+    ) -> Result<(), JournalError> {
         let line = PassLine { since_event_ms, ..PassLine::from(record) };
         self.append(record.at_ms, Event::Pass(Box::new(line)), false)
     }

@@ -7,9 +7,12 @@ mod cli;
 mod cmd;
 
 mod engine;
+mod generic;
 mod grants;
 mod journal;
 mod plugins;
+mod round;
+mod schemas;
 
 mod output;
 mod timestamp;

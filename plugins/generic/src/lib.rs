@@ -1,1 +1,122 @@
-//! placeholder
+//! The generic reconciler: holds objects of any kind to what is declared.
+//!
+//! It compares by meaning, with what the cluster's schema says of the type, and knows nothing
+//! beyond that: no type's habits, no controller's fields. So it applies what is declared as it is
+//! declared, removes what it declared before or what lies in a place that is declared as a whole,
+//! and touches nothing that is on its way out. A plugin that claims a kind by name takes it over.
+
+use std::time::Duration;
+use trimtab_sdk::{
+    Decision, Difference, DifferenceKind, Finding, Reconciler, Snapshot, Verdict,
+};
+
+/// How long to leave an object alone that waits for its finalizers.
+const DELETION_WAIT: Duration = Duration::from_secs(10);
+
+/// Reconciles any kind.
+pub struct Generic;
+
+impl Reconciler for Generic {
+    fn decide(snapshot: &Snapshot<'_>, differences: &[Difference<'_>]) -> Verdict {
+        if snapshot.is_being_deleted() {
+            return Verdict::defer(
+                "the live object is being deleted: it is made anew once it is gone",
+                DELETION_WAIT,
+            );
+        }
+        let strays = differences.iter().filter(|each| each.kind == DifferenceKind::Stray);
+        let strays: Vec<_> = strays.map(|each| each.path.clone()).collect();
+        let mut decision = Decision::new();
+        // Applying releases what we applied before and no longer state.
+        if differences.len() > strays.len() {
+            decision = decision.apply_desired();
+        }
+        if !strays.is_empty() {
+            decision = decision.remove_fields(strays);
+        }
+        if !snapshot.facts().is_known() {
+            decision = decision.finding(Finding::info(
+                "schema-unknown",
+                "the cluster's schema of this type is not known: lists and quantities were compared by common rules",
+            ));
+        }
+        decision.into()
+    }
+}
+
+trimtab_sdk::export!(Generic);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_sdk::testing::Case;
+
+    fn config_map(data: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{data}}}"#
+        )
+    }
+
+    #[test]
+    fn what_is_as_declared_is_left_alone() {
+        let same = config_map(r#"{"a":"1"}"#);
+        Case::new().desired(&same).live(&same).check::<Generic>("in-sync");
+    }
+
+    #[test]
+    fn an_absent_object_is_applied() {
+        Case::new().desired(config_map("{}")).check::<Generic>(
+            r#"
+            missing (root) {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{}}
+            apply-desired
+            finding info schema-unknown
+            "#,
+        );
+    }
+
+    #[test]
+    fn a_changed_value_is_applied() {
+        let (desired, live) = (config_map(r#"{"a":"1"}"#), config_map(r#"{"a":"2"}"#));
+        Case::new().desired(desired).live(live).check::<Generic>(
+            r#"
+            changed /data/a "1" <- "2"
+            apply-desired
+            finding info schema-unknown
+            "#,
+        );
+    }
+
+    #[test]
+    fn a_value_that_only_a_person_wrote_is_removed_and_not_applied() {
+        let live = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[
+            {"manager":"trimtab","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1",
+             "fieldsV1":{"f:data":{"f:a":{}}}},
+            {"manager":"kubectl-edit","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",
+             "fieldsV1":{"f:data":{"f:b":{}}}}]},"data":{"a":"1","b":"2"}}"#;
+        Case::new().desired(config_map(r#"{"a":"1"}"#)).live(live).check::<Generic>(
+            r#"
+            stray /data/b <- "2"
+            remove-fields /data/b
+            finding info schema-unknown
+            "#,
+        );
+    }
+
+    #[test]
+    fn an_object_on_its_way_out_is_left_until_it_is_gone() {
+        let live = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",
+            "deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x/y"]},"data":{"a":"2"}}"#;
+        Case::new().desired(config_map(r#"{"a":"1"}"#)).live(live).check::<Generic>(
+            r#"
+            changed /data/a "1" <- "2"
+            defer 10s: the live object is being deleted: it is made anew once it is gone
+            "#,
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_unknown_and_says_why() {
+        let run = Case::new().desired("[]").live(config_map("{}")).run::<Generic>();
+        assert!(run.starts_with("unknown: the desired object is not an object"), "{run}");
+    }
+}

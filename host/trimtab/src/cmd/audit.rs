@@ -174,7 +174,11 @@ fn told_pass(pass: &PassLine) -> String {
         }
     }
     for action in &pass.actions {
-        let paths = if action.paths.is_empty() { String::new() } else { format!(" {}", action.paths.join(", ")) };
+        let paths = if action.paths.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", action.paths.join(", "))
+        };
         detail(format!("decided: {}{paths} ({})", action.action, pass.mode));
     }
     for refusal in &pass.refusals {

@@ -18,7 +18,8 @@ pub(crate) struct Dev {
 impl Dev {
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         let options = trimtab_dev::DevOptions { command: self.command, ..Default::default() };
-        let status = crate::cli::runtime()?.block_on(trimtab_dev::dev(options))?;
+        let status = crate::cli::runtime()?
+            .block_on(trimtab_dev::dev(options, &|line| eprintln!("{line}")))?;
         Ok(u8::try_from(status).unwrap_or(u8::MAX))
     }
 }

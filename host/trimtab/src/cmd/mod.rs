@@ -5,3 +5,18 @@ pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod plugin;
 pub(crate) mod run;
+
+use crate::cli::ClusterArgs;
+use trimtab_kube::{ApiServer, Credentials};
+
+/// Connects to the cluster that the arguments name.
+pub(crate) async fn connect(cluster: &ClusterArgs) -> anyhow::Result<ApiServer> {
+    let credentials = match (&cluster.service_account, &cluster.kubeconfig, &cluster.context) {
+        (Some(folder), _, _) => Credentials::InCluster { service_account: Some(folder.clone()) },
+        (None, None, None) => Credentials::Default,
+        (None, file, context) => {
+            Credentials::Kubeconfig { file: file.clone(), context: context.clone() }
+        }
+    };
+    Ok(trimtab_kube::connect(&credentials).await?)
+}

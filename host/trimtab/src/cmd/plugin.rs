@@ -1,12 +1,15 @@
 //! `trimtab plugin`: an author's and an administrator's hour, with no cluster.
 
 use crate::cli::OutputArgs;
+use crate::schemas::Schemas;
 use crate::{grants, output, plugins};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
+use trimtab_author::{BuildOptions, Sdk};
 use trimtab_core::grant::Mode;
+use trimtab_core::identity::Gvk;
 use trimtab_wasm::Inspection;
 
 /// Make, build, test, inspect and grant plugins, and list those of a running host.
@@ -98,6 +101,46 @@ impl Plugin {
     }
 }
 
+impl New {
+    fn run(self) -> anyhow::Result<u8> {
+        let sdk = self.sdk.map(Sdk::Path).or_else(Sdk::of_this_checkout).context(
+            "the SDK crate is not where this trimtab was built: give its folder with --sdk",
+        )?;
+        let dir = PathBuf::from(&self.name);
+        for file in trimtab_author::create(&dir, &self.name, &sdk)? {
+            println!("wrote {}", file.display());
+        }
+        println!("next: cd {} && trimtab plugin test", self.name);
+        Ok(0)
+    }
+}
+
+impl Build {
+    fn run(self) -> anyhow::Result<u8> {
+        let built = trimtab_author::build(&self.crate_dir, &BuildOptions { out: self.out })?;
+        if let Some(warning) = &built.warning {
+            eprintln!("trimtab: {warning}");
+        }
+        println!(
+            "{}: {} bytes, {}",
+            built.file.display(),
+            built.inspection.size,
+            built.inspection.digest
+        );
+        Ok(0)
+    }
+}
+
+impl Test {
+    /// Exit status 1: a case failed.
+    fn run(self) -> anyhow::Result<u8> {
+        let schemas = Schemas::default();
+        let facts = |gvk: &Gvk| schemas.facts(gvk);
+        let report = trimtab_author::test(&self.crate_dir, &facts, &mut std::io::stdout())?;
+        Ok(u8::from(!report.passed()))
+    }
+}
+
 /// Reads and inspects a plugin file.
 fn inspected(file: &PathBuf) -> anyhow::Result<Inspection> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -178,11 +221,17 @@ impl List {
     fn run(self) -> anyhow::Result<u8> {
         let status = plugins::read_status(&self.state)?;
         if !is_running(&self.state) {
-            eprintln!("trimtab: no host runs on {}: this is how the last one left it", self.state.display());
+            eprintln!(
+                "trimtab: no host runs on {}: this is how the last one left it",
+                self.state.display()
+            );
         }
         output::print(self.output.output, &status, || {
-            let mut rows =
-                vec![["FILE", "STATE", "PLUGIN", "DIGEST", "CLAIMS", "GRANT", "REASON"].map(String::from).to_vec()];
+            let mut rows = vec![
+                ["FILE", "STATE", "PLUGIN", "DIGEST", "CLAIMS", "GRANT", "REASON"]
+                    .map(String::from)
+                    .to_vec(),
+            ];
             for plugin in &status.plugins {
                 rows.push(vec![
                     plugin.file.clone(),

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::redact::Redactor;
+use trimtab_source::WatchOptions;
 use trimtab_wasm::{Sandbox, SandboxOptions};
 
 /// How long the loop may be silent before `/healthz` says so: its longest sleep is 10 s.
@@ -66,7 +68,8 @@ impl Run {
         let state = State::open(&self.state)?;
         let journal = Arc::new(JournalFile::open(&self.state)?);
         let sandbox = Sandbox::new(SandboxOptions {
-            cache: Some(self.state.join("cache")),
+            cache_dir: Some(self.state.join("cache")),
+            field_manager: FIELD_MANAGER.into(),
             ..SandboxOptions::default()
         })?;
         let directory =
@@ -78,13 +81,11 @@ impl Run {
         let pulse = Arc::new(Pulse::default());
         let health = self.serve_health(pulse.clone()).await?;
         let server = super::connect(&self.cluster).await?;
-        let (store, events) = trimtab_kube::Store::start(server.clone(), Default::default())
-            .await
-            .context("cannot ask the API server what it serves")?;
-        let source = trimtab_source::watch(&self.source, Default::default())
-            .with_context(|| format!("--source {}", self.source.display()))?;
+        let (store, events) = trimtab_kube::Store::start(server, trimtab_kube::Options::default());
+        let source = trimtab_source::Directory::new("source", &self.source, &self.namespace);
+        let source = trimtab_source::watch(Arc::new(source), WatchOptions::default());
         let parts = Parts {
-            writer: trimtab_kube::Writer::new(server),
+            writer: trimtab_kube::Writer::new(store.clone()),
             store,
             events,
             source,

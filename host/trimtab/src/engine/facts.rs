@@ -12,7 +12,7 @@ use trimtab_kube::Store;
 const ABSENCE_BELIEVED: Duration = Duration::from_secs(3);
 
 /// Facts by kind.
-pub(super) struct FactsCache {
+pub(crate) struct FactsCache {
     store: Store,
     known: Mutex<HashMap<Gvk, (Arc<[u8]>, Instant)>>,
     /// One document is fetched and read at a time, whoever needs it.
@@ -20,12 +20,12 @@ pub(super) struct FactsCache {
 }
 
 impl FactsCache {
-    pub(super) fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         Self { store, known: Mutex::default(), making: tokio::sync::Mutex::default() }
     }
 
     /// The facts; empty where the server gives none, which plugins read as "nothing is known".
-    pub(super) async fn get(&self, gvk: &Gvk) -> Arc<[u8]> {
+    pub(crate) async fn get(&self, gvk: &Gvk) -> Arc<[u8]> {
         if let Some(facts) = self.current(gvk) {
             return facts;
         }
@@ -48,13 +48,15 @@ impl FactsCache {
     }
 
     /// A definition changed: everything is asked again.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.lock().clear();
     }
 
     async fn make(&self, gvk: &Gvk) -> Result<Arc<[u8]>, String> {
-        let document =
-            self.store.schema(&gvk.group, &gvk.version).await.map_err(|error| error.to_string())?;
+        let server = self.store.server();
+        let index = server.schema_index().await.map_err(|error| error.to_string())?;
+        let address = index.address(gvk).ok_or("the server has no schema document for it")?;
+        let document = server.schema(address).await.map_err(|error| error.to_string())?;
         let document = trimtab_json::parse(&document).map_err(|error| error.to_string())?;
         trimtab_compare::facts::build(&document, &gvk.group, &gvk.version, &gvk.kind)
             .map(Into::into)

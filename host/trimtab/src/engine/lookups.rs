@@ -5,7 +5,7 @@ use trimtab_core::grant::Power;
 use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::object::Live;
 use trimtab_core::plugin::PluginIdentity;
-use trimtab_kube::Store;
+use trimtab_kube::{Lookup, Store};
 use trimtab_wasm::{LookupError, Lookups};
 
 /// Reads what the store already holds: kinds that a source declares.
@@ -32,7 +32,12 @@ impl Lookups for FromStore {
         if self.power.reaches(&key).is_err() {
             return Err(LookupError::Denied);
         }
-        match self.store.live_by_kind(&key) {
+        let kinds = self.store.kinds();
+        let served = kinds.as_ref().map(|kinds| kinds.preferred(kind));
+        let Some(Lookup::Found(served)) = served else {
+            return Err(LookupError::Unavailable(format!("the API server serves no {kind} now")));
+        };
+        match self.store.live(&key, &served.gvk) {
             Live::Present(object) => Ok(Some(object.json)),
             Live::Absent => Ok(None),
             Live::Unknown(reason) => Err(LookupError::Unavailable(reason.to_string())),

@@ -13,7 +13,6 @@ mod settled;
 mod waves;
 
 use self::desired::DesiredState;
-use self::facts::FactsCache;
 use self::settled::{KeyState, Memo};
 use self::waves::Waves;
 use crate::journal::{JournalFile, SourceLine};
@@ -23,14 +22,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
-use trimtab_core::object::{Live, Revision};
+use trimtab_core::object::Revision;
 use trimtab_core::pass::World;
-use trimtab_core::placing::rank;
-use trimtab_core::ports::{Clock, Written};
+use trimtab_core::ports::Clock;
 use trimtab_core::queue::Queue;
 use trimtab_core::record::{Next, Outcome, Record, Trigger};
 use trimtab_core::redact::Redactor;
@@ -38,8 +36,9 @@ use trimtab_core::snapshot::Snapshot;
 use trimtab_kube::{Event, Events, Store, Writer};
 use trimtab_source::SourceUpdate;
 
-pub(crate) use self::report::difference_text;
-pub(crate) use self::settled::{Summary, Unsettled};
+pub(crate) use self::desired::place;
+pub(crate) use self::facts::FactsCache;
+pub(crate) use self::settled::Summary;
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
 /// sandbox; more than this only queues there.
@@ -72,7 +71,7 @@ pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) events: Events,
     pub(crate) writer: Writer,
-    pub(crate) source: watch::Receiver<Option<SourceUpdate>>,
+    pub(crate) source: mpsc::Receiver<SourceUpdate>,
     pub(crate) registry: watch::Receiver<Arc<Registry>>,
     pub(crate) journal: Arc<JournalFile>,
     pub(crate) redactor: Arc<Redactor>,
@@ -85,6 +84,7 @@ pub(crate) struct Engine {
     parts: Parts,
     started: Instant,
     revision: Option<Revision>,
+    awaiting_kinds: Option<Revision>,
     source_problem: Option<String>,
     desired: DesiredState,
     keys: HashMap<ObjectKey, KeyState>,
@@ -92,6 +92,7 @@ pub(crate) struct Engine {
     waves: Waves,
     /// Kinds whose watch has an answer: synced, or known not to sync.
     answered: HashSet<Gvk>,
+    watched: HashSet<Gvk>,
     facts: Arc<FactsCache>,
     passes: JoinSet<Passed>,
     discover_at: Option<Instant>,
@@ -124,12 +125,14 @@ impl Engine {
             parts,
             started: now,
             revision: None,
+            awaiting_kinds: None,
             source_problem: None,
             desired: DesiredState::default(),
             keys: HashMap::new(),
             queue: Queue::default(),
             waves: Waves::default(),
             answered: HashSet::new(),
+            watched: HashSet::new(),
             passes: JoinSet::new(),
             discover_at: None,
             kind_expected_until: now,
@@ -143,7 +146,6 @@ impl Engine {
     /// The journal cannot be written at the start.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Summary> {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
-        self.take_source();
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
             self.release_waves();
@@ -155,11 +157,11 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => {}
                 Some(passed) = self.passes.join_next() => self.end_pass(passed),
-                changed = self.parts.source.changed() => match changed {
-                    Ok(()) => self.take_source(),
-                    Err(_) => anyhow::bail!("the source's watcher ended; this is a defect of the host"),
+                update = self.parts.source.recv() => match update {
+                    Some(update) => self.take_source(update),
+                    None => anyhow::bail!("the source's watcher ended; this is a defect of the host"),
                 },
-                events = self.parts.events.next() => self.take_events(events),
+                Some(event) = self.parts.events.next() => self.take_events(event),
                 Ok(()) = self.parts.registry.changed() => self.take_registry(),
                 () = tokio::time::sleep(wake) => self.discover_if_due().await,
             }
@@ -170,8 +172,7 @@ impl Engine {
         Ok(summary)
     }
 
-    fn take_source(&mut self) {
-        let Some(update) = self.parts.source.borrow_and_update().clone() else { return };
+    fn take_source(&mut self, update: SourceUpdate) {
         match update {
             SourceUpdate::Loaded(revision) => {
                 tracing::info!(
@@ -180,7 +181,7 @@ impl Engine {
                     objects = revision.manifests.len(),
                     "source read"
                 );
-                self.place(&revision);
+                self.place(revision);
             }
             SourceUpdate::Failed(error) => {
                 let problems: Vec<String> =
@@ -190,10 +191,14 @@ impl Engine {
         }
     }
 
-    /// Places a revision; one that cannot be placed leaves the last good one in force.
-    fn place(&mut self, revision: &Revision) {
-        let placed = DesiredState::place(revision, &self.parts.store.kinds(), &self.options.namespace);
-        let next = match placed {
+    /// Places a revision; one that cannot be placed leaves the last good one in force. Before
+    /// discovery has been read nothing can be placed: the revision waits.
+    fn place(&mut self, revision: Revision) {
+        let Some(kinds) = self.parts.store.kinds() else {
+            self.awaiting_kinds = Some(revision);
+            return;
+        };
+        let next = match place(&revision, &kinds, &self.options.namespace) {
             Ok(next) => next,
             Err(errors) => {
                 return self.refuse_source(errors.iter().map(ToString::to_string).collect());
@@ -210,7 +215,7 @@ impl Engine {
         }
         let first = self.revision.is_none();
         let changes = self.desired.changes(&next);
-        self.revision = Some(revision.clone());
+        self.revision = Some(revision);
         self.desired = next;
         self.moved_at = Instant::now();
         for key in &changes.gone {
@@ -229,7 +234,8 @@ impl Engine {
     }
 
     fn refuse_source(&mut self, problems: Vec<String>) {
-        let kept = if self.revision.is_some() { "; the last good state stays in force" } else { "" };
+        let kept =
+            if self.revision.is_some() { "; the last good state stays in force" } else { "" };
         tracing::error!("source refused, nothing is pruned{kept}:\n  {}", problems.join("\n  "));
         self.source_problem = Some(problems.join("\n"));
         self.tell(SourceLine { source: "source".into(), revision: String::new(), problems });
@@ -237,12 +243,19 @@ impl Engine {
     }
 
     /// Tells the store which kinds to watch, and which of their objects we care about.
-    fn watch_kinds(&self) {
+    fn watch_kinds(&mut self) {
         let mut wanted: HashMap<Gvk, HashSet<ObjectKey>> = HashMap::new();
         for desired in self.desired.objects.values() {
             wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
         }
-        self.parts.store.set_interest(wanted);
+        for gvk in self.watched.extract_if(|gvk| !wanted.contains_key(gvk)) {
+            self.answered.remove(&gvk);
+            self.parts.store.forget(&gvk);
+        }
+        for (gvk, keys) in wanted {
+            self.parts.store.set_interest(&gvk, &keys);
+            self.watched.insert(gvk);
+        }
     }
 
     fn forget(&mut self, key: &ObjectKey) {
@@ -268,10 +281,11 @@ impl Engine {
         self.desired.objects.get(key).is_some_and(|desired| self.answered.contains(&desired.gvk))
     }
 
-    fn take_events(&mut self, events: Vec<Event>) {
-        for event in events {
+    fn take_events(&mut self, event: Event) {
+        let mut next = Some(event);
+        while let Some(event) = next {
             match event {
-                Event::Changed { key, received_at } => self.live_changed(&key, received_at),
+                Event::Changed(key, received_at) => self.live_changed(&key, received_at),
                 Event::Synced(gvk) => self.kind_answered(&gvk),
                 Event::Degraded { gvk, reason } => {
                     tracing::warn!("watch of {gvk} is degraded: {reason}");
@@ -281,8 +295,16 @@ impl Engine {
                     tracing::info!("watch of {gvk} recovered");
                     self.kind_answered(&gvk);
                 }
-                Event::KindsChanged => self.discover_at = Some(Instant::now()),
+                Event::KindsChanged => self.kinds_changed(),
             }
+            next = self.parts.events.try_next();
+        }
+    }
+
+    fn kinds_changed(&mut self) {
+        self.facts.forget();
+        if let Some(revision) = self.awaiting_kinds.take().or_else(|| self.revision.clone()) {
+            self.place(revision);
         }
     }
 
@@ -409,7 +431,9 @@ impl Engine {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.waves.passed(&key);
-        self.take_written(&record);
+        if record.after.is_some() && brings_kinds(&record.key.group_kind) {
+            self.expect_kinds();
+        }
         let now = self.started.elapsed();
         match record.outcome.next() {
             Next::Settle => self.queue.done(&key, now, record.look_again),
@@ -434,19 +458,6 @@ impl Engine {
         }
     }
 
-    /// Our own write is the newest that the store knows, before its echo comes.
-    fn take_written(&mut self, record: &Record) {
-        match &record.after {
-            Some(Written::Object(json)) => {
-                self.parts.store.observe_written(&record.key, &record.gvk, json.clone());
-            }
-            Some(Written::Deleted) | None => {}
-        }
-        if record.after.is_some() && brings_kinds(&record.key.group_kind) {
-            self.expect_kinds();
-        }
-    }
-
     fn expect_kinds(&mut self) {
         self.facts.forget();
         self.kind_expected_until = Instant::now() + KIND_EXPECTED_WITHIN;
@@ -456,19 +467,17 @@ impl Engine {
         }
     }
 
+    /// Asks for kinds that are missing: the store tells by an event when there are others.
     async fn discover_if_due(&mut self) {
-        if self.discover_at.is_none_or(|at| at > Instant::now()) {
+        let now = Instant::now();
+        if self.discover_at.is_none_or(|at| at > now) {
             return;
         }
         self.discover_at = None;
-        if let Err(error) = self.parts.store.refresh_kinds().await {
+        if let Err(error) = self.parts.store.refresh_discovery().await {
             tracing::warn!("discovery failed and is tried again: {error}");
         }
-        if let Some(revision) = self.revision.clone() {
-            self.place(&revision);
-        }
-        if !self.desired.unplaced.is_empty() {
-            let now = Instant::now();
+        if !self.desired.unplaced.is_empty() || self.parts.store.kinds().is_none() {
             let expected = now < self.kind_expected_until;
             self.discover_at = Some(now + if expected { DISCOVER_SOON } else { DISCOVER_LATER });
         }
@@ -476,8 +485,7 @@ impl Engine {
 
     fn next_wake(&self) -> Duration {
         let queue = self.queue.next_due().map(|due| due.saturating_sub(self.started.elapsed()));
-        let discover =
-            self.discover_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let discover = self.discover_at.map(|at| at.saturating_duration_since(Instant::now()));
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
         [queue, discover].into_iter().flatten().fold(beat, Duration::min)
     }
@@ -489,7 +497,9 @@ impl Engine {
             }
         };
         if tokio::time::timeout(STOP_PATIENCE, end).await.is_err() {
-            tracing::warn!("passes did not end within {STOP_PATIENCE:?}; their intents are in the journal");
+            tracing::warn!(
+                "passes did not end within {STOP_PATIENCE:?}; their intents are in the journal"
+            );
         }
     }
 
@@ -513,8 +523,8 @@ impl Engine {
             && self.passes.is_empty()
             && self.queue.depth() == 0
             && self.is_ready();
-        let all_well = self.desired.unplaced.is_empty()
-            && self.keys.values().all(KeyState::is_settled);
+        let all_well =
+            self.desired.unplaced.is_empty() && self.keys.values().all(KeyState::is_settled);
         let tried = |(key, state): (&ObjectKey, &KeyState)| {
             state.is_settled() || self.queue.failures(key) >= ONCE_TRIES
         };

@@ -64,7 +64,7 @@ fn line(record: &Record, since_event: Option<Duration>) -> String {
 }
 
 /// One difference on one line: path, values, who.
-pub(crate) fn difference_text(difference: &Difference) -> String {
+fn difference_text(difference: &Difference) -> String {
     let path = if difference.path.is_empty() { "the object" } else { &difference.path };
     let value = |json: &Option<Vec<u8>>| match json {
         Some(bytes) => shortened(&String::from_utf8_lossy(bytes)),

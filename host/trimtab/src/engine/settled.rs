@@ -128,8 +128,7 @@ impl KeyState {
 
     /// Whether nothing more is to be done before something changes.
     pub(super) fn is_settled(&self) -> bool {
-        self.unclaimed
-            || self.last.as_ref().is_some_and(|last| last.outcome.next() == Next::Settle)
+        self.unclaimed || self.last.as_ref().is_some_and(|last| last.outcome.next() == Next::Settle)
     }
 }
 

@@ -139,7 +139,8 @@ impl Directory {
 
     fn take_plugins(&mut self, now: BTreeMap<PathBuf, Look>) -> bool {
         let mut changed = false;
-        let gone: Vec<PathBuf> = self.taken.keys().filter(|f| !now.contains_key(*f)).cloned().collect();
+        let gone: Vec<PathBuf> =
+            self.taken.keys().filter(|f| !now.contains_key(*f)).cloned().collect();
         for path in gone {
             self.taken.remove(&path);
             let file = name(&path);
@@ -162,17 +163,17 @@ impl Directory {
 
     fn take(&mut self, path: &Path) {
         let file = name(path);
-        let loaded = std::fs::read(path)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| {
-                Plugin::load(&bytes, &self.sandbox).map_err(|error| error.to_string())
-            });
+        let loaded = std::fs::read(path).map_err(|error| error.to_string()).and_then(|bytes| {
+            Plugin::load(&bytes, &self.sandbox).map_err(|error| error.to_string())
+        });
         match loaded {
             Ok(plugin) => {
                 let identity = plugin.identity().clone();
                 match self.plugins.get(&file) {
                     Some(old) => tracing::info!(
-                        file, "plugin replaced: {} gives way to {identity}", old.identity()
+                        file,
+                        "plugin replaced: {} gives way to {identity}",
+                        old.identity()
                     ),
                     None => tracing::info!(file, "plugin loaded: {identity}"),
                 }

@@ -7,7 +7,7 @@ mod directory;
 mod status;
 
 pub(crate) use directory::{Options, watch};
-pub(crate) use status::{FileStatus, Status, read as read_status, write as write_status};
+pub(crate) use status::{Status, read as read_status, write as write_status};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,10 +70,7 @@ impl Registry {
     pub(crate) fn for_kind(&self, kind: &GroupKind) -> Option<&Served> {
         let specificity =
             |served: &&Served| served.power.manifest.claim_for(kind).map(KindPattern::specificity);
-        self.served
-            .iter()
-            .filter(|served| specificity(served).is_some())
-            .max_by_key(specificity)
+        self.served.iter().filter(|served| specificity(served).is_some()).max_by_key(specificity)
     }
 
     /// Every plugin in service.
@@ -115,6 +112,7 @@ fn conflict(first: &Plugin, second: &Plugin) -> Option<String> {
 /// A grant for this plugin's name but another build's digest: the usual reason why a replaced
 /// plugin observes.
 pub(crate) fn stale_grant<'g>(power: &Power, grants: &'g [Grant]) -> Option<&'g Grant> {
-    let other = |grant: &&Grant| grant.plugin == power.plugin.name && grant.digest != power.plugin.digest;
+    let other =
+        |grant: &&Grant| grant.plugin == power.plugin.name && grant.digest != power.plugin.digest;
     power.grant.is_none().then(|| grants.iter().find(other)).flatten()
 }

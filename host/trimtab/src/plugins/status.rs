@@ -47,8 +47,8 @@ impl Status {
             .iter()
             .map(|served| {
                 let grant = served.power.grant.as_ref();
-                let enforcing = grant
-                    .is_some_and(|grant| grant.mode == trimtab_core::grant::Mode::Enforce);
+                let enforcing =
+                    grant.is_some_and(|grant| grant.mode == trimtab_core::grant::Mode::Enforce);
                 FileStatus {
                     file: served.file.clone(),
                     state: if enforcing { "enforcing" } else { "observing" }.into(),

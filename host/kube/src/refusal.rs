@@ -1,0 +1,168 @@
+//! What the API server's refusals mean to a pass.
+//!
+//! Takes a failed write (or rehearsal) and what it was for. Gives [`ApplyError`], whose variants
+//! are what the pass branches on. Verified against kube-apiserver 1.37 by `tests/real_server.rs`;
+//! the answers in the tests below were recorded there.
+
+use crate::discovery::ApiKind;
+use crate::request::{RequestError, RequestFailure};
+use crate::status::{Cause, Status};
+use trimtab_core::identity::ObjectKey;
+use trimtab_core::ports::{ApplyError, OwnedField};
+
+/// The longest text of a refusal that goes into records, in characters: the longest real ones name
+/// a few dozen invalid fields.
+const MAX_MESSAGE_CHARS: usize = 2000;
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Server-side apply, dry or not.
+    Apply,
+    /// Server-side apply of the status.
+    ApplyStatus,
+    /// JSON Patch.
+    Patch,
+    /// Delete.
+    Delete,
+}
+
+/// What this failure means.
+pub(crate) fn meaning(
+    error: RequestError,
+    asked: Asked,
+    kind: &ApiKind,
+    key: &ObjectKey,
+) -> ApplyError {
+    match &error.failure {
+        RequestFailure::Refused(status) => refused(status, asked, kind, key),
+        _ => ApplyError::Unavailable { message: error.to_string(), retry_after: None },
+    }
+}
+
+fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> ApplyError {
+    let message = || shortened(&status.message);
+    let unavailable = || ApplyError::Unavailable {
+        message: shortened(&format!("the API server answered {status}")),
+        retry_after: status.retry_after,
+    };
+    match status.code {
+        409 if status.has_cause("FieldManagerConflict") => {
+            ApplyError::Conflict(status.causes.iter().filter_map(owned_field).collect())
+        }
+        // Admission of a Pod updates its namespace's quota, and may lose a race there.
+        409 if status.kind == "resourcequotas" && &*kind.plural != "resourcequotas" => {
+            unavailable()
+        }
+        409 => ApplyError::Stale(message()),
+        404 if status.kind == "namespaces" && !kind.is_namespace() => {
+            ApplyError::NotYet(format!("namespace {} does not exist", status.name))
+        }
+        404 if *status.name == *key.name => ApplyError::Stale("it is not there any more".into()),
+        404 => ApplyError::NotYet(format!("the API server does not serve {}", kind.gvk)),
+        403 => forbidden(status, asked, kind, key),
+        // Our credentials: a token may be refreshed, so it is worth trying again.
+        401 | 429 => unavailable(),
+        422 if asked == Asked::Patch && patch_lost(status) => {
+            ApplyError::Stale("the patch does not fit what is there now".into())
+        }
+        // A UID in content that is not the object's own.
+        422 if status.causes.iter().any(|cause| cause.field == "metadata.uid") => {
+            ApplyError::Stale("it has another UID now".into())
+        }
+        // Server-side apply reports content that has another shape than the schema as its own fault.
+        500 if is_shape(&status.message) => ApplyError::Rejected(message()),
+        400..=499 => ApplyError::Rejected(message()),
+        _ => unavailable(),
+    }
+}
+
+/// 403 has three meanings: RBAC, something that goes away by itself, and admission's no.
+fn forbidden(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> ApplyError {
+    let text = &shortened(&status.message);
+    if status.has_cause("NamespaceTerminating") {
+        return ApplyError::NotYet(format!("namespace {} is being deleted", key.namespace_str()));
+    }
+    if text.contains("error looking up service account") {
+        return ApplyError::NotYet(text.clone());
+    }
+    let escalation = text.contains("is attempting to grant RBAC permissions not currently held");
+    // `User "x" cannot patch resource "pods" in API group "" in the namespace "y"`, whichever
+    // authorizer said so; a policy's or a quota's no has no such sentence.
+    let authorizer = text.contains("User \"") && text.contains("cannot ");
+    if !escalation && !authorizer {
+        return ApplyError::Rejected(text.clone());
+    }
+    if escalation {
+        return ApplyError::Forbidden(format!(
+            "{text}; grant Trimtab the same permissions, or `bind` and `escalate` on {}",
+            kind.plural
+        ));
+    }
+    let verbs = match asked {
+        Asked::Apply => "create, patch",
+        Asked::ApplyStatus | Asked::Patch => "patch",
+        Asked::Delete => "delete",
+    };
+    let status_of = if asked == Asked::ApplyStatus { "/status" } else { "" };
+    let place = match &key.namespace {
+        Some(namespace) => format!("in namespace {namespace}"),
+        None => "in the cluster".into(),
+    };
+    ApplyError::Forbidden(format!(
+        "{text}; {place}, RBAC has to allow: apiGroups: [\"{}\"], resources: [\"{}{status_of}\"], verbs: [{verbs}]",
+        kind.gvk.group, kind.plural
+    ))
+}
+
+/// Whether a JSON Patch did not fit: a `test` failed, or a path is not there (any more). The server
+/// says it with this sentence and nothing else; invalid results carry causes, and a patch that
+/// cannot be read is 400.
+fn patch_lost(status: &Status) -> bool {
+    status.causes.is_empty()
+        && status.name.is_empty()
+        && status.message == "the server rejected our request due to an error in our request"
+}
+
+/// The text, cut where it quotes more than people read: some refusals hold a whole object.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        Some((cut, _)) => format!("{}… ({} bytes in all)", &text[..cut], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+/// Whether the text says that content does not have the shape that the schema asks for.
+fn is_shape(text: &str) -> bool {
+    text.contains("failed to create typed patch object")
+        || text.contains("failed to convert new object")
+}
+
+/// `conflict with "kubectl" with subresource "status" using apps/v1` at `.spec.replicas`.
+fn owned_field(cause: &Cause) -> Option<OwnedField> {
+    if cause.reason != "FieldManagerConflict" {
+        return None;
+    }
+    let manager = cause.message.split_once("conflict with ").and_then(|(_, rest)| quoted(rest));
+    Some(OwnedField {
+        manager: manager.unwrap_or_else(|| cause.message.clone()),
+        field: cause.field.clone(),
+    })
+}
+
+/// The Go string (`%q`) at the beginning of the text.
+fn quoted(text: &str) -> Option<String> {
+    let mut characters = text.strip_prefix('"')?.chars();
+    let mut out = String::new();
+    loop {
+        match characters.next()? {
+            '"' => return Some(out),
+            '\\' => out.push(characters.next()?),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "refusal_tests.rs"]
+mod tests;

@@ -1,0 +1,87 @@
+//! The core's port `Judge`, served by a plugin in its sandbox.
+//!
+//! A call runs on a blocking thread, so that a guest that uses up its time never holds a runtime
+//! worker; a turn is taken first, so that the pool is never exhausted. A cancelled call ends by
+//! itself at its deadline and keeps its turn until then.
+
+use crate::limits::TURN_WAIT;
+use crate::{Lookups, Plugin};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trimtab_core::decision::{Comparison, Difference, Verdict};
+use trimtab_core::ports::{Judge, PluginFault};
+use trimtab_core::snapshot::Snapshot;
+
+/// A plugin together with what its reads are answered from.
+#[derive(Clone)]
+pub struct Judgement {
+    plugin: Plugin,
+    lookups: Arc<dyn Lookups>,
+}
+
+impl Judgement {
+    pub(crate) fn new(plugin: Plugin, lookups: Arc<dyn Lookups>) -> Self {
+        Self { plugin, lookups }
+    }
+
+    /// The plugin that answers.
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    async fn on_a_blocking_thread<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Plugin, &Arc<dyn Lookups>) -> Result<T, PluginFault> + Send + 'static,
+    ) -> Result<T, PluginFault> {
+        let (own, all) = self.plugin.turns();
+        let turns = (turn(own).await?, turn(all).await?);
+        let Self { plugin, lookups } = self.clone();
+        let answer = tokio::task::spawn_blocking(move || {
+            let _turns = turns;
+            run(&plugin, &lookups)
+        });
+        answer.await.map_err(|error| {
+            PluginFault::Unavailable(if error.is_panic() {
+                "the host failed while it ran the plugin; please report this with the host's log"
+                    .into()
+            } else {
+                "the host is shutting down".into()
+            })
+        })?
+    }
+}
+
+impl Judge for Judgement {
+    async fn compare(&self, snapshot: &Snapshot) -> Result<Comparison, PluginFault> {
+        let snapshot = snapshot.clone();
+        self.on_a_blocking_thread(move |plugin, lookups| plugin.compare(&snapshot, lookups)).await
+    }
+
+    async fn decide(
+        &self,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+    ) -> Result<Verdict, PluginFault> {
+        let (snapshot, differences) = (snapshot.clone(), differences.to_vec());
+        self.on_a_blocking_thread(move |plugin, lookups| {
+            plugin.decide(&snapshot, &differences, lookups)
+        })
+        .await
+    }
+}
+
+impl std::fmt::Debug for Judgement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Judgement").field(&self.plugin).finish()
+    }
+}
+
+async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, PluginFault> {
+    match tokio::time::timeout(TURN_WAIT, turns.clone().acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        Ok(Err(_)) => Err(PluginFault::Unavailable("the host is shutting down".into())),
+        Err(_) => Err(PluginFault::Unavailable(format!(
+            "no turn came free within {TURN_WAIT:?}: other calls use up their time"
+        ))),
+    }
+}

@@ -1,0 +1,181 @@
+//! A plugin: one file, compiled and linked, ready to be instantiated for each call.
+//!
+//! Takes the file's bytes; gives answers of the core's types. Everything that may differ between
+//! two calls lies in the store that `call.rs` makes for each and drops after it.
+
+use crate::bindings::{ReconcilerPlugin, ReconcilerPluginPre};
+use crate::call::Call;
+use crate::convert::{Output, Params};
+use crate::fault;
+use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use trimtab_core::decision::{Comparison, Difference, Verdict};
+use trimtab_core::object::Live;
+use trimtab_core::plugin::{PluginIdentity, PluginManifest};
+use trimtab_core::ports::PluginFault;
+use trimtab_core::snapshot::Snapshot;
+use wasmtime::Store;
+use wasmtime::component::Component;
+
+/// A plugin that is loaded into a [`Sandbox`]. Cheap to clone; the compiled code goes with the
+/// last clone, so that passes in flight end on the version they began with.
+#[derive(Clone)]
+pub struct Plugin {
+    loaded: Arc<Loaded>,
+    limits: Limits,
+}
+
+struct Loaded {
+    sandbox: Sandbox,
+    identity: Arc<PluginIdentity>,
+    inspection: Inspection,
+    pre: ReconcilerPluginPre<Call>,
+    /// Turns of this plugin: at most half of all, so that one plugin that uses up its time
+    /// leaves room for the others.
+    turns: Arc<Semaphore>,
+}
+
+impl Plugin {
+    /// Inspects, compiles (or takes from the host's own cache) and links a plugin's file.
+    ///
+    /// # Guarantees
+    /// Nothing of the file is run.
+    ///
+    /// # Caveats
+    /// Compiling takes some 50 ms of processor time for 100 KB: on a runtime, call it in
+    /// `spawn_blocking`.
+    ///
+    /// # Errors
+    /// Why the file is not served; see [`Error`].
+    pub fn load(bytes: &[u8], sandbox: &Sandbox) -> Result<Self, Error> {
+        let inspection = inspect(bytes)?;
+        let shared = &sandbox.shared;
+        let component = match &shared.cache {
+            Some(cache) => cache.load_or_compile(&shared.engine, inspection.digest, bytes)?,
+            None => Component::from_binary(&shared.engine, bytes).map_err(compile_error)?,
+        };
+        let pre = shared.linker.instantiate_pre(&component).map_err(compile_error)?;
+        let pre = ReconcilerPluginPre::new(pre).map_err(compile_error)?;
+        Ok(Self {
+            limits: Limits::default(),
+            loaded: Arc::new(Loaded {
+                sandbox: sandbox.clone(),
+                identity: Arc::new(inspection.identity()),
+                inspection,
+                pre,
+                turns: Arc::new(Semaphore::new(shared.calls.div_ceil(2))),
+            }),
+        })
+    }
+
+    /// The same plugin under other limits: what its grant says.
+    #[must_use]
+    pub fn with_limits(&self, limits: Limits) -> Self {
+        Self { loaded: self.loaded.clone(), limits: limits.within_ceilings() }
+    }
+
+    /// Which code this is.
+    pub fn identity(&self) -> &PluginIdentity {
+        &self.loaded.identity
+    }
+
+    /// What it says of itself.
+    pub fn manifest(&self) -> &PluginManifest {
+        &self.loaded.inspection.manifest
+    }
+
+    /// All that its file says.
+    pub fn inspection(&self) -> &Inspection {
+        &self.loaded.inspection
+    }
+
+    /// The core's judge: this plugin, with these reads.
+    pub fn judgement(&self, lookups: Arc<dyn Lookups>) -> Judgement {
+        Judgement::new(self.clone(), lookups)
+    }
+
+    /// Where does live differ from desired? In a fresh instance, on this thread.
+    ///
+    /// # Errors
+    /// The plugin's fault, or [`PluginFault::Unavailable`] where the pool is exhausted.
+    pub fn compare(
+        &self,
+        snapshot: &Snapshot,
+        lookups: &Arc<dyn Lookups>,
+    ) -> Result<Comparison, PluginFault> {
+        if let Live::Unknown(why) = &snapshot.live {
+            return Ok(Comparison::Unknown(why.to_string()));
+        }
+        self.call(snapshot, lookups, |bindings, store, params| {
+            bindings.trimtab_plugin_reconciler().call_compare(store, params.snapshot())
+        })
+    }
+
+    /// What should be done about these differences? In a fresh instance, on this thread.
+    ///
+    /// # Errors
+    /// The plugin's fault, or [`PluginFault::Unavailable`] where the pool is exhausted.
+    pub fn decide(
+        &self,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+        lookups: &Arc<dyn Lookups>,
+    ) -> Result<Verdict, PluginFault> {
+        if let Live::Unknown(why) = &snapshot.live {
+            return Ok(Verdict::Unknown(why.to_string()));
+        }
+        let differences = crate::convert::differences(differences);
+        self.call(snapshot, lookups, |bindings, store, params| {
+            bindings.trimtab_plugin_reconciler().call_decide(
+                store,
+                params.snapshot(),
+                &differences,
+            )
+        })
+    }
+
+    pub(crate) fn turns(&self) -> (&Arc<Semaphore>, &Arc<Semaphore>) {
+        (&self.loaded.turns, &self.loaded.sandbox.shared.turns)
+    }
+
+    /// One call in a fresh instance; the store is dropped whatever came of it.
+    fn call<O: Output>(
+        &self,
+        snapshot: &Snapshot,
+        lookups: &Arc<dyn Lookups>,
+        run: impl FnOnce(&ReconcilerPlugin, &mut Store<Call>, &Params<'_>) -> wasmtime::Result<O>,
+    ) -> Result<O::Core, PluginFault> {
+        let loaded = &*self.loaded;
+        let shared = &loaded.sandbox.shared;
+        let call = Call::new(
+            self.limits,
+            loaded.identity.clone(),
+            &loaded.inspection.manifest,
+            snapshot,
+            lookups.clone(),
+        );
+        let mut store = call.into_store(&shared.engine);
+        let params = Params { snapshot, field_manager: &shared.field_manager };
+        let answer = loaded
+            .pre
+            .instantiate(&mut store)
+            .and_then(|bindings| run(&bindings, &mut store, &params));
+        let mut call = store.into_data();
+        call.finish_log();
+        match answer {
+            Ok(output) => output.into_core(&self.limits),
+            Err(error) => Err(fault::classify(&error, &call, &self.limits)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Plugin").field(&*self.loaded.identity).finish()
+    }
+}
+
+pub(crate) fn compile_error(error: wasmtime::Error) -> Error {
+    Error::Compile(crate::text::printable(&format!("{error:#}"), crate::limits::MAX_FAULT_BYTES))
+}

@@ -1,0 +1,165 @@
+//! What goes out through the two imports: bounded, escaped, and only what was declared.
+
+use crate::guest::{compare, load, no_lookups, snapshot};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use trimtab_core::decision::Comparison;
+use trimtab_core::identity::GroupKind;
+use trimtab_core::plugin::PluginIdentity;
+use trimtab_core::ports::PluginFault;
+use trimtab_wasm::{Limits, LookupError, Lookups};
+
+/// Keeps the lines that are logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "trimtab::plugin"
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text(String);
+        impl Visit for Text {
+            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!("{}={value:?} ", field.name()));
+            }
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+fn logged(run: impl FnOnce()) -> Vec<String> {
+    let lines = Lines::default();
+    tracing::subscriber::with_default(lines.clone(), run);
+    let lines = lines.0.lock().unwrap();
+    lines.clone()
+}
+
+/// Logs this text at level error, then does `then`.
+fn log_error(text: &str, then: &str) -> (String, String) {
+    let length = text.len() - 2 * text.matches('\\').count();
+    (
+        format!(r#"(data (i32.const 4096) "{text}")"#),
+        format!("(call $log (i32.const 3) (i32.const 4096) (i32.const {length})) {then}"),
+    )
+}
+
+#[test]
+fn a_line_names_the_plugin_and_the_object_and_forges_no_other() {
+    let (data, body) = log_error("one\\0atwo", "");
+    let lines = logged(|| assert_eq!(compare(&load(&data, &body)), Ok(Comparison::InSync)));
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for part in ["one\\ntwo", "hostile", "ConfigMap shop/a"] {
+        assert!(lines[0].contains(part), "{part}: {}", lines[0]);
+    }
+}
+
+#[test]
+fn a_flood_of_lines_is_cut_and_says_so_once() {
+    let flood = "(local $i i32)
+        (loop $l
+            (call $log (i32.const 1) (i32.const 4096) (i32.const 10))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $l (i32.lt_u (local.get $i) (i32.const 10000))))";
+    let plugin = load("", flood);
+    let lines = logged(|| assert_eq!(compare(&plugin), Ok(Comparison::InSync)));
+    assert_eq!(lines.len(), Limits::default().log_lines as usize + 1);
+    assert!(lines.last().unwrap().contains("dropped=9950"), "{lines:?}");
+}
+
+#[test]
+fn a_line_of_many_megabytes_is_a_limit() {
+    let body = "(drop (memory.grow (i32.const 512)))
+        (call $log (i32.const 1) (i32.const 65536) (i32.const 20000000))";
+    assert!(matches!(compare(&load("", body)), Err(PluginFault::Limit(_))));
+}
+
+#[test]
+fn a_panics_text_is_the_traps_text() {
+    let (data, body) = log_error("panicked at src/lib.rs:3:\\0aindex out of bounds", "unreachable");
+    assert_eq!(
+        compare(&load(&data, &body)),
+        Err(PluginFault::Trap("panicked at src/lib.rs:3:\\nindex out of bounds".into()))
+    );
+}
+
+#[test]
+fn a_guest_that_is_shown_a_secret_has_no_log_and_no_last_words() {
+    let (data, body) = log_error("hunter2", "unreachable");
+    let plugin = load(&data, &body);
+    let lines = logged(|| {
+        let fault = plugin.compare(&snapshot("Secret"), &no_lookups()).unwrap_err();
+        assert!(!fault.to_string().contains("hunter2"), "{fault}");
+    });
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+/// Counts what it is asked.
+#[derive(Default)]
+struct Counting(AtomicU32);
+
+impl Lookups for Counting {
+    fn get(
+        &self,
+        _: &PluginIdentity,
+        _: &GroupKind,
+        _: &str,
+        _: &str,
+    ) -> Result<Option<Arc<[u8]>>, LookupError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+}
+
+/// Looks up an object of this kind `times`, then answers `unknown` with the digit of the last
+/// answer: 0 for one that was given, else 1 and the error's number.
+fn looks_up(kind: &str, times: u32) -> (String, String) {
+    (
+        format!(r#"(data (i32.const 4096) "{kind}")"#),
+        format!(
+            "(local $i i32)
+            (loop $l
+                (call $lookup (i32.const 0) (i32.const 0) (i32.const 4096) (i32.const {})
+                    (i32.const 0) (i32.const 0) (i32.const 4096) (i32.const 1) (i32.const 8192))
+                (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                (br_if $l (i32.lt_u (local.get $i) (i32.const {times}))))
+            (i32.store8 (i32.const 9000) (i32.add (i32.const 48)
+                (i32.mul (i32.load8_u (i32.const 8192))
+                    (i32.add (i32.const 1) (i32.load8_u (i32.const 8196))))))
+            {}",
+            kind.len(),
+            crate::guest::answer_unknown(9000, 1)
+        ),
+    )
+}
+
+fn asks(kind: &str, times: u32) -> (String, u32) {
+    let (data, body) = looks_up(kind, times);
+    let counting = Arc::new(Counting::default());
+    let lookups: Arc<dyn Lookups> = counting.clone();
+    match load(&data, &body).compare(&snapshot("ConfigMap"), &lookups) {
+        Ok(Comparison::Unknown(answer)) => (answer, counting.0.load(Ordering::Relaxed)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_read_that_the_manifest_does_not_declare_never_reaches_the_host() {
+    assert_eq!(asks("Secret", 1), ("1".into(), 0), "undeclared");
+    assert_eq!(asks("Service", 1), ("0".into(), 1), "declared");
+}
+
+#[test]
+fn reads_beyond_their_number_are_exhausted() {
+    assert_eq!(asks("Service", 40), ("4".into(), Limits::default().lookups));
+}

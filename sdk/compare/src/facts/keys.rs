@@ -1,0 +1,104 @@
+//! The key fields of a keyed list, and the key of one of its elements.
+
+use super::layout;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use trimtab_json::Value;
+
+/// The key fields of a keyed list with their defaults, read in place.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys<'f> {
+    bytes: &'f [u8],
+    at: u32,
+}
+
+/// One key field of one element, as it is compared: a missing one is its default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key<'v> {
+    Absent,
+    Bool(bool),
+    Number(&'v str),
+    String(&'v str),
+}
+
+impl<'v> Key<'v> {
+    /// A scalar as a key; arrays and objects are none.
+    pub(crate) fn of(value: &'v Value<'_>) -> Self {
+        match value {
+            Value::Bool(value) => Key::Bool(*value),
+            Value::Number(text) => Key::Number(text),
+            Value::String(text) => Key::String(text),
+            Value::Null | Value::Array(_) | Value::Object(_) => Key::Absent,
+        }
+    }
+
+    /// A key's default, which is JSON text of a scalar without escapes.
+    fn of_text(text: &'v str) -> Self {
+        match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            Some(text) => Key::String(text),
+            None => match text {
+                "true" => Key::Bool(true),
+                "false" => Key::Bool(false),
+                "null" => Key::Absent,
+                number => Key::Number(number),
+            },
+        }
+    }
+
+    fn text(self) -> &'v str {
+        match self {
+            Key::Absent => "",
+            Key::Bool(true) => "true",
+            Key::Bool(false) => "false",
+            Key::Number(text) | Key::String(text) => text,
+        }
+    }
+}
+
+impl<'f> Keys<'f> {
+    /// No keys.
+    pub const NONE: Keys<'static> = Keys { bytes: &[], at: 0 };
+
+    pub(super) const fn new(bytes: &'f [u8], at: u32) -> Self {
+        Keys { bytes, at }
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        layout::key(self.bytes, self.at, 0).is_none()
+    }
+
+    /// The key fields' names and defaults (JSON text), in the schema's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'f str, Option<&'f str>)> + use<'f> {
+        let Keys { bytes, at } = *self;
+        (0..).map_while(move |index| layout::key(bytes, at, index))
+    }
+
+    fn key<'v>(item: &'v Value<'_>, name: &str, default: Option<&'v str>) -> Key<'v> {
+        match item.get(name) {
+            Some(value) if !value.is_null() => Key::of(value),
+            _ => default.map_or(Key::Absent, Key::of_text),
+        }
+    }
+
+    /// An order of elements by their keys.
+    pub(crate) fn compare(&self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
+        for (name, default) in self.iter() {
+            let order = Self::key(a, name, default).cmp(&Self::key(b, name, default));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// The element's key as a path's step has it.
+    pub(crate) fn texts(&self, item: &Value<'_>) -> Vec<(String, String)> {
+        let text = |(name, default): (&str, Option<&str>)| {
+            (name.to_owned(), Self::key(item, name, default).text().to_owned())
+        };
+        self.iter().map(text).collect()
+    }
+}

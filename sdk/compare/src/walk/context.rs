@@ -1,0 +1,129 @@
+//! Defaults that depend on a neighbour, and what admission injects.
+
+use crate::facts::Node;
+use crate::trail::Trail;
+use trimtab_json::{Object, Value};
+
+/// Whether live's member is what the server makes of its siblings.
+///
+/// Sources: `SetDefaults_Container` (pull policy by tag), `SetDefaults_Service` (target port),
+/// `SetDefaults_CustomResourceDefinitionSpec` (names),
+/// `SetDefaults_NetworkPolicy` (policy types), `SetDefaults_Pod` (requests from limits, host ports).
+pub(super) fn is_default(
+    name: &str,
+    live: &Value<'_>,
+    siblings: &Object<'_>,
+    node: &Node<'_>,
+) -> bool {
+    if !node.is_go() {
+        return false;
+    }
+    let sibling = |name: &str| siblings.get(name).and_then(Value::as_str);
+    match name {
+        "imagePullPolicy" => {
+            live.as_str() == Some(pull_policy(sibling("image").unwrap_or_default()))
+        }
+        "requests" => siblings.get("limits") == Some(live),
+        "targetPort" => siblings.get("port") == Some(live),
+        "hostPort" => siblings.get("containerPort") == Some(live),
+        "singular" => sibling("kind")
+            .is_some_and(|kind| live.as_str().is_some_and(|name| name.eq_ignore_ascii_case(kind))),
+        "podReplacementPolicy" => {
+            live.as_str() == Some("Failed") && siblings.get("podFailurePolicy").is_some()
+        }
+        "policyTypes" => is_policy_types(live, siblings.get("egress").is_some()),
+        "tolerations" => live.as_array().unwrap_or_default().iter().all(is_default_toleration),
+        _ => false,
+    }
+}
+
+/// `Ingress`, and `Egress` if the policy has egress rules.
+fn is_policy_types(live: &Value<'_>, egress: bool) -> bool {
+    let mut types = live.as_array().unwrap_or_default().iter().map(Value::as_str);
+    types.next() == Some(Some("Ingress"))
+        && types.next() == egress.then_some(Some("Egress"))
+        && types.next().is_none()
+}
+
+/// What the admission plugin DefaultTolerationSeconds and the DaemonSet controller add to pods.
+fn is_default_toleration(toleration: &Value<'_>) -> bool {
+    toleration.str_at(&["operator"]) == Some("Exists")
+        && toleration.str_at(&["key"]).is_some_and(|key| key.starts_with("node.kubernetes.io/"))
+}
+
+/// `Always` for the tag `latest` and for none, unless a digest is given.
+fn pull_policy(image: &str) -> &'static str {
+    let (name, digest) = match image.split_once('@') {
+        Some((name, _)) => (name, true),
+        None => (image, false),
+    };
+    let last = name.rsplit('/').next().unwrap_or_default();
+    match last.split_once(':') {
+        Some((_, "latest")) => "Always",
+        Some(_) => "IfNotPresent",
+        None if digest => "IfNotPresent",
+        None => "Always",
+    }
+}
+
+/// Names of annotations and labels that are instructions or marks rather than state.
+pub(super) fn is_injected(name: &str) -> bool {
+    matches!(
+        name,
+        "kubectl.kubernetes.io/restartedAt"
+            | "kubectl.kubernetes.io/last-applied-configuration"
+            | "kubectl.kubernetes.io/default-container"
+            | "deprecated.daemonset.template.generation"
+            | "controller-uid"
+            | "job-name"
+            | "batch.kubernetes.io/controller-uid"
+            | "batch.kubernetes.io/job-name"
+    )
+}
+
+/// A pod's own tolerations without those that the admission plugin DefaultTolerationSeconds appends.
+pub(super) fn without_admission<'v>(
+    wanted: &[Value<'_>],
+    held: &'v [Value<'v>],
+    node: &Node<'_>,
+    trail: &Trail<'_>,
+) -> &'v [Value<'v>] {
+    match held.split_at_checked(wanted.len()) {
+        Some((own, added))
+            if node.is_go()
+                && trail.depth() == 2
+                && trail.is_field("tolerations")
+                && added.iter().all(is_default_toleration) =>
+        {
+            own
+        }
+        _ => held,
+    }
+}
+
+/// Elements that the service account admission plugin adds to pods.
+pub(super) fn is_injected_element(element: &Value<'_>) -> bool {
+    let says = |name: &str, test: &dyn Fn(&str) -> bool| element.str_at(&[name]).is_some_and(test);
+    says("name", &|name| name.starts_with("kube-api-access-"))
+        || says("mountPath", &|path| path == "/var/run/secrets/kubernetes.io/serviceaccount")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pull_policy;
+
+    #[test]
+    fn pull_policy_follows_the_tag() {
+        for (image, policy) in [
+            ("web", "Always"),
+            ("web:latest", "Always"),
+            ("web:1", "IfNotPresent"),
+            ("registry:5000/web", "Always"),
+            ("registry:5000/web:1", "IfNotPresent"),
+            ("web@sha256:00", "IfNotPresent"),
+            ("web:1@sha256:00", "IfNotPresent"),
+        ] {
+            assert_eq!(pull_policy(image), policy, "{image}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Finding members of objects and elements of lists without becoming quadratic: by position where
+//! both sides have the same order, by a scan where there are few, by a sorted index beyond.
+
+use crate::facts::{Key, Keys};
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use trimtab_json::{Object, Value, order};
+
+/// Up to this many members or elements are scanned.
+const SMALL: usize = 32;
+
+/// Which positions were taken.
+struct Taken {
+    few: u64,
+    many: Vec<u64>,
+}
+
+impl Taken {
+    fn new(length: usize) -> Self {
+        let many = if length <= 64 { Vec::new() } else { alloc::vec![0; length.div_ceil(64)] };
+        Taken { few: 0, many }
+    }
+
+    fn set(&mut self, position: usize) {
+        let bit = 1 << (position % 64);
+        match self.many.get_mut(position / 64) {
+            Some(word) => *word |= bit,
+            None => self.few |= bit,
+        }
+    }
+
+    fn has(&self, position: usize) -> bool {
+        let word = self.many.get(position / 64).copied().unwrap_or(self.few);
+        word >> (position % 64) & 1 == 1
+    }
+}
+
+/// The members of an object, taken one by one.
+pub(super) struct Members<'v> {
+    object: &'v Object<'v>,
+    taken: Taken,
+    /// Where the next member is if both objects have the same order.
+    next: usize,
+    order: Vec<u32>,
+}
+
+impl<'v> Members<'v> {
+    pub(super) fn new(object: &'v Object<'v>) -> Self {
+        Members { object, taken: Taken::new(object.len()), next: 0, order: Vec::new() }
+    }
+
+    /// The value of `name`, which counts as taken from now on.
+    pub(super) fn take(&mut self, name: &str) -> Option<&'v Value<'v>> {
+        let position = self.find(name)?;
+        self.taken.set(position);
+        self.next = position + 1;
+        self.object.member(position).map(|(_, value)| value)
+    }
+
+    fn find(&mut self, name: &str) -> Option<usize> {
+        if self.object.member(self.next).is_some_and(|(key, _)| key == name) {
+            return Some(self.next);
+        }
+        if self.object.len() <= SMALL {
+            return self.object.iter().position(|(key, _)| key == name);
+        }
+        let key = |position: usize| self.object.member(position).map(|(key, _)| key);
+        if self.order.is_empty() {
+            self.order = order(self.object.len(), &mut |a, b| key(a).cmp(&key(b)));
+        }
+        let against = |position: &u32| key(*position as usize).cmp(&Some(name));
+        let found = self.order.binary_search_by(against).ok()?;
+        self.order.get(found).map(|&position| position as usize)
+    }
+
+    /// The members that were not taken.
+    pub(super) fn rest(&self) -> impl Iterator<Item = (&'v str, &'v Value<'v>)> + '_ {
+        let members = self.object.iter().enumerate();
+        members.filter(|(position, _)| !self.taken.has(*position)).map(|(_, member)| member)
+    }
+}
+
+/// What makes two elements the same.
+#[derive(Clone, Copy)]
+pub(super) enum By<'k> {
+    /// The fields of a keyed list's key.
+    Keys(Keys<'k>),
+    /// The scalar itself.
+    Value,
+}
+
+impl By<'_> {
+    fn compare(self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
+        match self {
+            By::Keys(keys) => keys.compare(a, b),
+            By::Value => Key::of(a).cmp(&Key::of(b)),
+        }
+    }
+}
+
+/// The elements of a list, taken one by one.
+pub(super) struct Elements<'v, 'k> {
+    items: &'v [Value<'v>],
+    by: By<'k>,
+    taken: Taken,
+    order: Vec<u32>,
+}
+
+impl<'v, 'k> Elements<'v, 'k> {
+    pub(super) fn new(items: &'v [Value<'v>], by: By<'k>) -> Self {
+        Elements { items, by, taken: Taken::new(items.len()), order: Vec::new() }
+    }
+
+    /// How the element at a position stands to another.
+    fn compare(&self, position: usize, item: &Value<'_>) -> Ordering {
+        self.items.get(position).map_or(Ordering::Greater, |held| self.by.compare(held, item))
+    }
+
+    fn sort(&mut self) {
+        if self.order.is_empty() {
+            self.order = order(self.items.len(), &mut |a, b| match self.items.get(b) {
+                Some(b) => self.compare(a, b),
+                None => Ordering::Less,
+            });
+        }
+    }
+
+    /// The element that equals `item`, taken from now on; of several the last, which is the one
+    /// that has effect, and all are taken. The second answer is whether there were several.
+    pub(super) fn take(&mut self, item: &Value<'_>) -> Option<(&'v Value<'v>, bool)> {
+        let mut found = None;
+        let mut several = false;
+        if self.items.len() <= SMALL {
+            for position in (0..self.items.len()).rev() {
+                if self.compare(position, item) == Ordering::Equal {
+                    self.taken.set(position);
+                    several |= found.is_some();
+                    found = found.or(Some(position));
+                }
+            }
+        } else {
+            self.sort();
+            let less = |position: &u32| self.compare(*position as usize, item) == Ordering::Less;
+            let first = self.order.partition_point(less);
+            for &position in self.order.get(first..).unwrap_or_default() {
+                let position = position as usize;
+                if self.compare(position, item) != Ordering::Equal {
+                    break;
+                }
+                self.taken.set(position);
+                several |= found.is_some();
+                found = Some(position);
+            }
+        }
+        found.and_then(|position| self.items.get(position)).map(|item| (item, several))
+    }
+
+    /// The elements that were not taken.
+    pub(super) fn rest(&self) -> impl Iterator<Item = &'v Value<'v>> + '_ {
+        let items = self.items.iter().enumerate();
+        items.filter(|(position, _)| !self.taken.has(*position)).map(|(_, item)| item)
+    }
+
+    /// An element that equals an earlier one.
+    pub(super) fn duplicate(&mut self) -> Option<&'v Value<'v>> {
+        if self.items.len() <= SMALL {
+            let repeats = |(position, item): &(usize, &Value<'_>)| {
+                (0..*position).any(|earlier| self.compare(earlier, item) == Ordering::Equal)
+            };
+            return self.items.iter().enumerate().find(repeats).map(|(_, item)| item);
+        }
+        self.sort();
+        let mut pairs = self.order.iter().zip(self.order.iter().skip(1));
+        pairs.find_map(|(a, b)| {
+            let item = self.items.get(*b as usize)?;
+            (self.compare(*a as usize, item) == Ordering::Equal).then_some(item)
+        })
+    }
+}

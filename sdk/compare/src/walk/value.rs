@@ -1,0 +1,136 @@
+//! One value against another, and the members of two objects.
+
+use super::lookup::Members;
+use super::{Answer, Walk};
+use crate::facts::{Node, Type};
+use crate::trail::Trail;
+use crate::{CompareError, Kind, scalar};
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use trimtab_json::{Object, Value};
+
+impl<'a> Walk<'a> {
+    /// A member that desired states, live having it or not; `parent` is what holds it.
+    pub(super) fn member(
+        &mut self,
+        desired: &'a Value<'a>,
+        live: Option<&'a Value<'a>>,
+        parent: &Node<'_>,
+        node: &Node<'_>,
+        trail: &Trail<'_>,
+    ) -> Answer {
+        match live {
+            _ if desired.is_null() => Ok(()),
+            Some(live) if !live.is_null() => self.value(desired, live, node, trail),
+            _ => self.absent(desired, parent, node, trail),
+        }
+    }
+
+    /// Two values; neither is `null`.
+    pub(super) fn value(
+        &mut self,
+        desired: &'a Value<'a>,
+        live: &'a Value<'a>,
+        node: &Node<'_>,
+        trail: &Trail<'_>,
+    ) -> Answer {
+        if let Some(expected) = mismatch(desired, node) {
+            return Err(wrong_type(expected, desired, trail));
+        }
+        match (desired, live) {
+            (Value::Object(wanted), Value::Object(held)) => {
+                let (strict, immutable) = (self.strict, self.immutable);
+                self.strict |= node.is_atomic_object();
+                if node.is_immutable() && immutable.is_none() {
+                    self.immutable = Some(trail.depth());
+                }
+                let answer = self.members(wanted, held, node, trail);
+                (self.strict, self.immutable) = (strict, immutable);
+                answer
+            }
+            (Value::Array(wanted), Value::Array(held)) => {
+                let (strict, immutable) = (self.strict, self.immutable);
+                if node.is_immutable() && immutable.is_none() {
+                    self.immutable = Some(trail.depth());
+                }
+                let answer = self.list(desired, wanted, live, held, node, trail);
+                (self.strict, self.immutable) = (strict, immutable);
+                answer
+            }
+            _ => {
+                if !scalar::equal(desired, live, node) && !asks_for_nothing(desired, live, node) {
+                    self.changed(desired, live, node, trail);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The members of two objects: those that desired states, then those that only live has.
+    #[inline(never)]
+    fn members(
+        &mut self,
+        wanted: &'a Object<'a>,
+        held: &'a Object<'a>,
+        node: &Node<'_>,
+        trail: &Trail<'_>,
+    ) -> Answer {
+        let mut members = Members::new(held);
+        for (name, desired) in wanted.iter() {
+            let live = members.take(name);
+            self.member(desired, live, node, &node.field(name), &trail.field(name))?;
+        }
+        if !self.quiet {
+            for (name, value) in members.rest() {
+                self.stray(name, value, held, &node.field(name), &trail.field(name));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn changed(
+        &mut self,
+        desired: &'a Value<'a>,
+        live: &'a Value<'a>,
+        node: &Node<'_>,
+        trail: &Trail<'_>,
+    ) {
+        self.report(Kind::Changed, Some(Cow::Borrowed(desired)), Some(live), node, trail);
+    }
+}
+
+/// Whether an empty value is stated where the server fills empty values, as it has done in live.
+fn asks_for_nothing(desired: &Value<'_>, live: &Value<'_>, node: &Node<'_>) -> bool {
+    (node.empty_is_unset() && scalar::is_zero(desired))
+        || (node.defaults_zero() && scalar::is_zero(desired) && scalar::is_default(live, node))
+}
+
+/// What the schema asks for, if a value that is not `null` is of another type.
+pub(super) fn mismatch(value: &Value<'_>, node: &Node<'_>) -> Option<&'static str> {
+    let text_or_number = matches!(value, Value::String(_) | Value::Number(_));
+    if node.is_quantity() {
+        return (!text_or_number).then_some("a quantity");
+    }
+    if node.is_int_or_string() {
+        return (!text_or_number).then_some("an integer or a string");
+    }
+    let (right, expected) = match node.kind() {
+        Type::Any => return None,
+        Type::Object => (matches!(value, Value::Object(_)), "an object"),
+        Type::Array => (matches!(value, Value::Array(_)), "a list"),
+        Type::String => (matches!(value, Value::String(_)), "a string"),
+        Type::Integer => (matches!(value, Value::Number(_)), "an integer"),
+        Type::Number => (matches!(value, Value::Number(_)), "a number"),
+        Type::Boolean => (matches!(value, Value::Bool(_)), "a boolean"),
+    };
+    (!right).then_some(expected)
+}
+
+#[cold]
+pub(super) fn wrong_type(
+    expected: &'static str,
+    value: &Value<'_>,
+    trail: &Trail<'_>,
+) -> Box<CompareError> {
+    Box::new(CompareError::TypeMismatch { path: trail.path(), expected, found: value.type_name() })
+}

@@ -1,0 +1,125 @@
+//! Strings: a scan over eight bytes at a time that borrows where there is no escape, and the slow
+//! way for those with escapes.
+
+use crate::{Error, ErrorKind};
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+/// A string as read: its text and the offset behind its closing quote.
+pub(crate) struct Scanned<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) end: usize,
+}
+
+/// Reads the string whose opening quote stands just before `start`.
+pub(crate) fn scan(text: &str, start: usize) -> Result<Scanned<'_>, Error> {
+    let bytes = text.as_bytes();
+    let end = special(bytes, start);
+    match bytes.get(end) {
+        Some(b'"') => {
+            let text = text.get(start..end).unwrap_or_default();
+            Ok(Scanned { text: Cow::Borrowed(text), end: end + 1 })
+        }
+        Some(b'\\') => escaped(text, start, end),
+        Some(_) => Err(Error::new(end, ErrorKind::ControlCharacter)),
+        None => Err(Error::new(bytes.len(), ErrorKind::UnexpectedEnd)),
+    }
+}
+
+/// The offset of the first byte from `at` on that ends a plain run: a quote, a backslash or a
+/// control character; the length of `bytes` if there is none.
+fn special(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let found = marks(u64::from_le_bytes(*chunk));
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'"' || byte == b'\\' || byte < 0x20 {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// The high bit of each byte that is a quote, a backslash or below 0x20. Bytes above the lowest
+/// marked one may be marked wrongly (the borrow runs upwards); the lowest mark is exact.
+fn marks(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zero(word ^ (ONES * b'"' as u64));
+    let backslash = zero(word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGHS
+}
+
+/// The slow way: `escape` is the offset of the first backslash.
+#[cold]
+fn escaped(text: &str, start: usize, escape: usize) -> Result<Scanned<'_>, Error> {
+    let bytes = text.as_bytes();
+    let mut out = String::from(text.get(start..escape).unwrap_or_default());
+    let mut at = escape;
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok(Scanned { text: Cow::Owned(out), end: at + 1 }),
+            Some(b'\\') => at = unescape(bytes, at, &mut out)?,
+            Some(&byte) if byte < 0x20 => {
+                return Err(Error::new(at, ErrorKind::ControlCharacter));
+            }
+            Some(_) => {
+                let end = special(bytes, at);
+                out.push_str(text.get(at..end).unwrap_or_default());
+                at = end;
+            }
+            None => return Err(Error::new(bytes.len(), ErrorKind::UnexpectedEnd)),
+        }
+    }
+}
+
+/// Decodes the escape at `at` and gives the offset behind it.
+fn unescape(bytes: &[u8], at: usize, out: &mut String) -> Result<usize, Error> {
+    let plain = match bytes.get(at + 1) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode(bytes, at, out),
+        Some(_) => return Err(Error::new(at, ErrorKind::Escape)),
+        None => return Err(Error::new(bytes.len(), ErrorKind::UnexpectedEnd)),
+    };
+    out.push(plain);
+    Ok(at + 2)
+}
+
+/// `\uXXXX`, with the second half of a surrogate pair where one follows.
+fn unicode(bytes: &[u8], at: usize, out: &mut String) -> Result<usize, Error> {
+    let first = hex(bytes, at + 2).ok_or(Error::new(at, ErrorKind::Escape))?;
+    let mut end = at + 6;
+    let mut code = first;
+    if (0xD800..0xDC00).contains(&first) && bytes.get(end..end + 2) == Some(b"\\u") {
+        let second = hex(bytes, end + 2).ok_or(Error::new(end, ErrorKind::Escape))?;
+        if (0xDC00..0xE000).contains(&second) {
+            code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+            end += 6;
+        }
+    }
+    // A lone surrogate is no character: U+FFFD, as Go's decoder has it.
+    out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+    Ok(end)
+}
+
+fn hex(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..)?.first_chunk::<4>()?;
+    digits.iter().try_fold(0, |code, &digit| {
+        let value = char::from(digit).to_digit(16)?;
+        Some(code * 16 + value)
+    })
+}

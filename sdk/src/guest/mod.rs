@@ -1,0 +1,127 @@
+//! The edge of the sandbox: an author's [`Reconciler`] behind the contract's exports.
+//!
+//! Exists for wasm32 alone. `bindings.rs` is generated, `bump.rs` is the allocator, `convert.rs`
+//! turns the SDK's values into the contract's.
+
+pub mod bindings;
+#[cfg(feature = "bump")]
+mod bump;
+mod convert;
+
+use crate::lookup::{LookupError, Related};
+use crate::log::Level;
+use crate::snapshot::Parts;
+use crate::{Difference, NoComparison, ObjectId, Reconciler, Snapshot, Unknown, json};
+use bindings::exports::trimtab::plugin::reconciler as wit;
+use bindings::trimtab::plugin as host;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+/// The contract's exports for an author's type.
+pub struct Exported<T>(PhantomData<T>);
+
+impl<T: Reconciler> wit::Guest for Exported<T> {
+    fn compare(snapshot: wit::Snapshot) -> wit::Comparison {
+        report_panics();
+        let answer = Snapshot::read(parts(&snapshot))
+            .map_err(NoComparison::from)
+            .and_then(|snapshot| Ok(convert::comparison(&T::compare(&snapshot)?)));
+        answer.unwrap_or_else(convert::no_comparison)
+    }
+
+    fn decide(snapshot: wit::Snapshot, differences: Vec<wit::Difference>) -> wit::Verdict {
+        report_panics();
+        let answer = Snapshot::read(parts(&snapshot)).and_then(|snapshot| {
+            let differences = read_differences(&differences)?;
+            Ok(T::decide(&snapshot, &differences))
+        });
+        convert::verdict(answer.unwrap_or_else(Into::into))
+    }
+}
+
+fn parts(snapshot: &wit::Snapshot) -> Parts<'_> {
+    let id = &snapshot.id;
+    Parts {
+        id: ObjectId {
+            group: &id.group,
+            version: &id.version,
+            kind: &id.kind,
+            namespace: &id.namespace,
+            name: &id.name,
+        },
+        desired: snapshot.desired.as_deref(),
+        live: snapshot.live.as_deref(),
+        facts: &snapshot.facts,
+        now_ms: snapshot.now_ms,
+        field_manager: &snapshot.field_manager,
+        retries: snapshot.retries,
+    }
+}
+
+fn read_differences(differences: &[wit::Difference]) -> Result<Vec<Difference<'_>>, Unknown> {
+    let path = |text: &str| {
+        crate::Path::parse(text)
+            .map_err(|error| Unknown::new(format!("the host gave the path {text}: {error}")))
+    };
+    differences
+        .iter()
+        .map(|difference| {
+            Ok(Difference {
+                path: path(&difference.path)?,
+                immutable: difference.immutable.as_deref().map(path).transpose()?,
+                kind: convert::kind_from(difference.kind),
+                desired: read_value(difference.desired.as_deref())?,
+                live: read_value(difference.live.as_deref())?,
+            })
+        })
+        .collect()
+}
+
+fn read_value(bytes: Option<&[u8]>) -> Result<Option<Cow<'_, crate::Value<'_>>>, Unknown> {
+    bytes
+        .map(|bytes| {
+            json::parse(bytes).map(Cow::Owned).map_err(|error| {
+                Unknown::new(format!("the host gave a value that cannot be read: {error}"))
+            })
+        })
+        .transpose()
+}
+
+/// Sends a panic's text to the host's log, where a trap's message takes it from. The instance is
+/// fresh: set for each call.
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| log(Level::Error, &panic.to_string())));
+}
+
+/// The import `log`.
+pub(crate) fn log(level: Level, line: &str) {
+    let level = match level {
+        Level::Debug => host::log::Level::Debug,
+        Level::Info => host::log::Level::Info,
+        Level::Warn => host::log::Level::Warn,
+        Level::Error => host::log::Level::Error,
+    };
+    host::log::log(level, line);
+}
+
+/// The import `lookup`.
+pub(crate) fn lookup(
+    group: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Related>, LookupError> {
+    let query = host::lookup::Query {
+        group: group.into(),
+        kind: kind.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+    };
+    match host::lookup::get(&query) {
+        Ok(found) => Ok(found.map(Related::from)),
+        Err(host::lookup::LookupError::Undeclared) => Err(LookupError::Undeclared),
+        Err(host::lookup::LookupError::Denied) => Err(LookupError::Denied),
+        Err(host::lookup::LookupError::Unavailable(why)) => Err(LookupError::Unavailable(why)),
+        Err(host::lookup::LookupError::Exhausted) => Err(LookupError::Exhausted),
+    }
+}

@@ -1,0 +1,154 @@
+//! The API server's own account of who asked it for what: its audit log.
+//!
+//! This, and not the host's word, says what was written. A dry run has a writing verb and writes
+//! nothing, so it is told apart. Reviews of access and tokens are questions, whatever their verb.
+
+use crate::Api;
+use anyhow::{Context as _, Result};
+use http::Method;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The log, and a client to know how far it is.
+#[derive(Clone)]
+pub struct Audit {
+    path: PathBuf,
+    api: Api,
+}
+
+/// One request that the API server answered.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who: the impersonated user, or else the authenticated one.
+    pub user: String,
+    /// `User-Agent`.
+    pub agent: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+    /// HTTP status of the answer.
+    pub code: u16,
+    /// API group of the resource.
+    pub group: String,
+    /// Plural of the resource.
+    pub resource: String,
+    /// `status` and the like; usually empty.
+    pub subresource: String,
+    /// Empty for cluster-scoped resources.
+    pub namespace: String,
+    /// Empty where the request names no object.
+    pub name: String,
+}
+
+impl Request {
+    /// Whether it changes what the API server keeps, if it succeeds.
+    pub fn writes(&self) -> bool {
+        self.has_writing_verb() && !self.is_dry_run()
+    }
+
+    /// Whether it only asks what a write would do.
+    pub fn rehearses(&self) -> bool {
+        self.has_writing_verb() && self.is_dry_run()
+    }
+
+    /// Whether it made a new object.
+    pub fn created(&self) -> bool {
+        self.writes() && self.code == 201 && self.subresource.is_empty()
+    }
+
+    /// The object, for messages and for counting: `deployments.apps shop/web`.
+    pub fn object(&self) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        format!("{}{dot}{} {}{slash}{}", self.resource, self.group, self.namespace, self.name)
+    }
+
+    fn has_writing_verb(&self) -> bool {
+        let asks = matches!(&*self.group, "authorization.k8s.io" | "authentication.k8s.io");
+        !asks
+            && matches!(&*self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+
+    fn is_dry_run(&self) -> bool {
+        self.uri.contains("dryRun=")
+    }
+}
+
+impl Audit {
+    pub(crate) fn new(path: PathBuf, api: Api) -> Self {
+        Self { path, api }
+    }
+
+    /// Everything that was answered until now, in the log's order.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub async fn requests(&self) -> Result<Vec<Request>> {
+        self.settle().await?;
+        let text = std::fs::read(&self.path)
+            .with_context(|| format!("cannot read {}", self.path.display()))?;
+        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines = text[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| Ok(request(&serde_json::from_slice(line)?))).collect()
+    }
+
+    /// What this user asked for.
+    ///
+    /// # Errors
+    /// As [`Audit::requests`].
+    pub async fn by(&self, user: &str) -> Result<Vec<Request>> {
+        let mut all = self.requests().await?;
+        all.retain(|request| request.user == user);
+        Ok(all)
+    }
+
+    /// Real writes by this user.
+    ///
+    /// # Errors
+    /// As [`Audit::requests`].
+    pub async fn writes_by(&self, user: &str) -> Result<Vec<Request>> {
+        let mut all = self.by(user).await?;
+        all.retain(Request::writes);
+        Ok(all)
+    }
+
+    /// A line is written just after its answer was sent: wait until one of our own is there.
+    async fn settle(&self) -> Result<()> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mark = format!(
+            "/version?harness={}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        self.api.send(Method::GET, &mark, None, None).await?;
+        crate::until("the audit log has the last request", Duration::from_secs(20), async || {
+            let text = std::fs::read(&self.path)?;
+            let found = text.windows(mark.len()).rev().any(|window| window == mark.as_bytes());
+            found.then_some(()).context("it is not there yet")
+        })
+        .await
+    }
+}
+
+fn request(event: &Value) -> Request {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let object = &event["objectRef"];
+    let impersonated = &event["impersonatedUser"]["username"];
+    let user = if impersonated.is_string() { impersonated } else { &event["user"]["username"] };
+    let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
+    Request {
+        user: text(user),
+        agent: text(&event["userAgent"]),
+        verb: text(&event["verb"]),
+        uri: text(&event["requestURI"]),
+        code: u16::try_from(code).unwrap_or_default(),
+        group: text(&object["apiGroup"]),
+        resource: text(&object["resource"]),
+        subresource: text(&object["subresource"]),
+        namespace: text(&object["namespace"]),
+        name: text(&object["name"]),
+    }
+}

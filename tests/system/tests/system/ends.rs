@@ -1,0 +1,143 @@
+//! How a host may end: told to, or killed at any moment.
+
+use crate::world::{Test, creations, run, shared};
+use anyhow::{Result, bail, ensure};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+use trimtab_system_tests::{Cluster, Host, Journal, Room};
+
+/// ConfigMaps beside the namespace: enough that a converge has a middle.
+const CONFIG_MAPS: usize = 30;
+
+fn many(namespace: &str) -> String {
+    let mut text = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n");
+    for index in 0..CONFIG_MAPS {
+        let _ = write!(
+            text,
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{index:02}, namespace: {namespace}}}\n\
+             data: {{index: \"{index}\"}}\n"
+        );
+    }
+    text
+}
+
+fn room_with_many(cluster: &Cluster, name: &str) -> Result<Room> {
+    let room = cluster.room(name)?.with_generic()?;
+    room.declare("many.yaml", &many(name))?;
+    Ok(room)
+}
+
+/// Everything is there, and was made once.
+async fn all_made_once(cluster: &Cluster, name: &str) -> Result<()> {
+    let made = creations(cluster, name).await?;
+    let twice: Vec<_> = made.iter().filter(|(_, count)| **count != 1).collect();
+    ensure!(twice.is_empty(), "made more than once: {twice:?}");
+    ensure!(made.len() == CONFIG_MAPS + 1, "{} objects were made: {made:?}", made.len());
+    for object in cluster.api().list("v1", "ConfigMap").await? {
+        let metadata = &object["metadata"];
+        if metadata["namespace"] == name {
+            let index = metadata["name"]
+                .as_str()
+                .unwrap_or_default()
+                .trim_start_matches('c')
+                .parse::<usize>()?;
+            ensure!(object["data"]["index"] == index.to_string(), "{object}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sigterm_in_the_middle_of_a_converge_ends_cleanly_and_the_journal_is_whole() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "sigterm";
+        let room = room_with_many(cluster, name)?;
+        let host = room.start()?;
+        reach(&room.journal(), Moment::Intents(5)).await?;
+        let status = host.stop().await?;
+        ensure!(status.code() == Some(0), "the host ended with {status}");
+        let journal = room.journal();
+        ensure!(!journal.is_torn()? && journal.unreadable()?.is_empty(), "the journal is torn");
+        let lines = journal.lines()?;
+        let last = lines.last().expect("it has lines");
+        ensure!(last.kind() == "host" && last.0["event"] == "stopped", "the last line is {last:?}");
+        for intent in lines.iter().filter(|line| line.kind() == "intent") {
+            let object = intent.object();
+            let ended = lines.iter().any(|line| line.kind() == "pass" && line.object() == object);
+            ensure!(ended, "the write of {object} was announced and its end is not told");
+        }
+        let round = room.once().await?;
+        ensure!(round.status == 0, "status {}: {}\n{}", round.status, round.summary, round.log);
+        all_made_once(cluster, name).await
+    })
+}
+
+/// When to kill.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// The journal tells of the start.
+    Started,
+    /// Just after this many intents.
+    Intents(usize),
+    /// Just after this many objects were made.
+    Made(usize),
+}
+
+#[test]
+fn killed_at_any_moment_and_started_again_it_ends_in_the_same_state_with_each_object_made_once()
+-> Test {
+    use Moment::{Intents, Made, Started};
+    let moments = [
+        Started,
+        Intents(1),
+        Intents(2),
+        Intents(3),
+        Made(1),
+        Intents(8),
+        Made(5),
+        Intents(17),
+        Made(16),
+        Intents(25),
+        Made(CONFIG_MAPS),
+    ];
+    run(async {
+        let cluster = shared().await?;
+        for (index, moment) in moments.into_iter().enumerate() {
+            let name = format!("killed-{index}");
+            let room = room_with_many(cluster, &name)?;
+            let host: Host = room.start()?;
+            reach(&room.journal(), moment).await?;
+            host.kill()?;
+            let round = room.once().await?;
+            let wrong = format!("killed at {moment:?}: {}\n{}", round.summary, round.log);
+            ensure!(round.status == 0, "status {}, {wrong}", round.status);
+            all_made_once(cluster, &name).await.map_err(|error| error.context(wrong))?;
+            let journal = room.journal();
+            let mended = journal.lines()?.iter().any(|line| line.0["event"] == "journal-mended");
+            ensure!(
+                journal.unreadable()?.len() <= usize::from(mended),
+                "a damaged line at {moment:?}"
+            );
+        }
+        Ok(())
+    })
+}
+
+/// Looks as often as it can: these moments are short.
+async fn reach(journal: &Journal, moment: Moment) -> Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < trimtab_system_tests::PATIENCE {
+        let lines = journal.lines()?;
+        let reached = match moment {
+            Moment::Started => !lines.is_empty(),
+            Moment::Intents(n) => lines.iter().filter(|line| line.kind() == "intent").count() >= n,
+            Moment::Made(n) => lines.iter().filter(|line| line.outcome() == "created").count() >= n,
+        };
+        if reached {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_micros(200)).await;
+    }
+    bail!("{moment:?} was not reached")
+}

@@ -1,0 +1,21 @@
+//! The whole-system tests: the real binary and real plugins against a real API server.
+//!
+//! One test binary, so that it is linked once and most tests share one control plane, each in
+//! namespaces of its own and as a user of its own in the audit log. What is asserted is the state
+//! of the world and the API server's audit log; times are told, never asserted.
+//!
+//! Start reading at `world.rs` for what tests share, at `whole_loop.rs` for what Trimtab is for.
+
+mod world;
+
+mod corpus;
+mod ends;
+mod example;
+mod in_cluster;
+mod once;
+mod outage;
+mod ownership;
+mod plugins;
+mod secrets;
+mod sources;
+mod whole_loop;
