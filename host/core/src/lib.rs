@@ -19,6 +19,7 @@ pub mod object;
 pub mod plugin;
 pub mod ports;
 
+pub mod memo;
 pub mod placing;
 pub mod queue;
 pub mod redact;

@@ -162,12 +162,13 @@ impl Outcome {
             | Self::Corrected
             | Self::Observed
             | Self::Left(_)
-            | Self::Refused => Next::Settle,
+            | Self::Refused
+            // Whoever owns the fields has to let go of them, which is an event.
+            | Self::Conflict(_) => Next::Settle,
             Self::Deferred { after, .. } => Next::After(*after),
             Self::Stale => Next::Again,
             Self::Failed { retry_after, .. } => Next::Retry(*retry_after),
             Self::Unknown(_)
-            | Self::Conflict(_)
             | Self::Rejected(_)
             | Self::Waiting(_)
             | Self::Fault(_) => Next::Retry(None),

@@ -99,7 +99,11 @@ impl Cli {
         use tracing_subscriber::EnvFilter;
         let filter = EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| EnvFilter::new("info,kube=warn,hyper=warn,tower=warn"));
-        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let lines = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(terminal)
+            .with_writer(std::io::stderr);
         match self.log_format {
             LogFormat::Text => lines.with_target(false).init(),
             LogFormat::Json => lines.json().init(),

@@ -1,36 +1,32 @@
-//! What is known of types without a cluster: from CustomResourceDefinitions among the inputs.
+//! What is known of types without a cluster: Kubernetes' own from a table that comes with the
+//! host (made by `tests/system/src/bin/schemas.rs` from a running API server), others from
+//! CustomResourceDefinitions among the inputs.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
 use trimtab_core::identity::Gvk;
 use trimtab_core::object::Manifest;
 use trimtab_core::placing::Scope;
 use trimtab_json::Value;
 
-/// Kinds of Kubernetes itself whose objects belong to the whole cluster.
-const CLUSTER_SCOPED: [(&str, &str); 21] = [
-    ("", "Namespace"),
-    ("", "Node"),
-    ("", "PersistentVolume"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("apiregistration.k8s.io", "APIService"),
-    ("certificates.k8s.io", "CertificateSigningRequest"),
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
-    ("networking.k8s.io", "IngressClass"),
-    ("node.k8s.io", "RuntimeClass"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-    ("scheduling.k8s.io", "PriorityClass"),
-    ("storage.k8s.io", "CSIDriver"),
-    ("storage.k8s.io", "StorageClass"),
-];
+/// Kubernetes' own types.
+struct BuiltIn {
+    document: Value<'static>,
+    cluster_scoped: HashSet<&'static str>,
+}
+
+static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
+    static TEXT: &str = include_str!("../schemas/kubernetes.json");
+    // A test reads the table; a host in which it is broken was never released.
+    let document = trimtab_json::parse(TEXT.as_bytes()).unwrap_or_default();
+    let cluster_scoped = TEXT
+        .lines()
+        .next()
+        .into_iter()
+        .flat_map(|line| line.split('"').skip(3).step_by(2))
+        .collect();
+    BuiltIn { document, cluster_scoped }
+});
 
 /// Facts and scopes by kind.
 #[derive(Debug, Default)]
@@ -76,7 +72,12 @@ impl Schemas {
 
     /// Facts of a kind; empty where nothing is known.
     pub(crate) fn facts(&self, gvk: &Gvk) -> Arc<[u8]> {
-        self.facts.get(gvk).cloned().unwrap_or_default()
+        if let Some(facts) = self.facts.get(gvk) {
+            return facts.clone();
+        }
+        trimtab_compare::facts::build(&BUILT_IN.document, &gvk.group, &gvk.version, &gvk.kind)
+            .map(Into::into)
+            .unwrap_or_default()
     }
 
     /// Scope of a kind; of one that nothing is known of, what the manifest suggests.
@@ -84,11 +85,42 @@ impl Schemas {
         if let Some(scope) = self.scopes.get(gvk) {
             return *scope;
         }
-        if CLUSTER_SCOPED.contains(&(&*gvk.group, &*gvk.kind)) {
+        if BUILT_IN.cluster_scoped.contains(gvk.group_kind().to_string().as_str()) {
             return Scope::Cluster;
         }
         let built_in =
             gvk.group.is_empty() || !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io");
         if built_in || states_namespace { Scope::Namespaced } else { Scope::Cluster }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubernetes_own_types_are_known_without_a_cluster() {
+        let schemas = Schemas::default();
+        for (version, kind) in [
+            ("apps/v1", "Deployment"),
+            ("v1", "Service"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+        ] {
+            let gvk = Gvk::from_api_version(version, kind);
+            assert!(!schemas.facts(&gvk).is_empty(), "{gvk}");
+        }
+        assert!(schemas.facts(&Gvk::from_api_version("ex.io/v1", "Foo")).is_empty());
+    }
+
+    #[test]
+    fn scopes_are_known_without_a_cluster() {
+        let scope = |version, kind, states| {
+            Schemas::default().scope(&Gvk::from_api_version(version, kind), states)
+        };
+        assert_eq!(scope("v1", "Namespace", true), Scope::Cluster);
+        assert_eq!(scope("rbac.authorization.k8s.io/v1", "ClusterRole", true), Scope::Cluster);
+        assert_eq!(scope("apps/v1", "Deployment", false), Scope::Namespaced);
+        assert_eq!(scope("ex.io/v1", "Foo", true), Scope::Namespaced);
     }
 }

@@ -131,7 +131,10 @@ fn told(line: &Line) -> String {
         Event::Source(source) => {
             format!("{time}  source refused: {}\n", source.problems.join("; "))
         }
-        Event::Plugin(plugin) => format!("{time}  plugin {} {}\n", plugin.file, plugin.event),
+        Event::Plugin(plugin) => {
+            let colon = if plugin.message.is_empty() { "" } else { ": " };
+            format!("{time}  plugin {} {}{colon}{}\n", plugin.file, plugin.event, plugin.message)
+        }
     }
 }
 

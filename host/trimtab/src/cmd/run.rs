@@ -25,7 +25,7 @@ const SILENCE_AT_MOST_MS: u64 = 60_000;
 ///
 /// Plugins without a grant observe: they report what they would do, and nothing is written.
 /// With --once: exit status 0 when everything is as declared, 1 when something did not converge,
-/// waits, was refused or is only observed (each is named).
+/// waits, was refused or is only observed (each is named), 2 when the source cannot be used.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Where desired state comes from: a directory, or one file.
@@ -131,7 +131,10 @@ impl Run {
             }
             text
         })?;
-        Ok(u8::from(!summary.is_converged()))
+        Ok(match &summary.source_problem {
+            Some(_) => 2,
+            None => u8::from(!summary.is_converged()),
+        })
     }
 
     async fn serve_health(&self, pulse: Arc<Pulse>) -> anyhow::Result<tokio::task::JoinHandle<()>> {

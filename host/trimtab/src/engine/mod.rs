@@ -13,7 +13,7 @@ mod settled;
 mod waves;
 
 use self::desired::DesiredState;
-use self::settled::{KeyState, Memo};
+use self::settled::KeyState;
 use self::waves::Waves;
 use crate::journal::{JournalFile, SourceLine};
 use crate::plugins::{Registry, Served};
@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
+use trimtab_core::memo::Memo;
 use trimtab_core::object::Revision;
 use trimtab_core::pass::World;
 use trimtab_core::ports::Clock;
@@ -95,6 +96,7 @@ pub(crate) struct Engine {
     watched: HashSet<Gvk>,
     facts: Arc<FactsCache>,
     passes: JoinSet<Passed>,
+    plugins: crate::plugins::Status,
     discover_at: Option<Instant>,
     kind_expected_until: Instant,
     moved_at: Instant,
@@ -134,6 +136,7 @@ impl Engine {
             answered: HashSet::new(),
             watched: HashSet::new(),
             passes: JoinSet::new(),
+            plugins: crate::plugins::Status::default(),
             discover_at: None,
             kind_expected_until: now,
             moved_at: now,
@@ -146,6 +149,7 @@ impl Engine {
     /// The journal cannot be written at the start.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Summary> {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
+        self.take_registry();
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
             self.release_waves();
@@ -181,6 +185,7 @@ impl Engine {
                     objects = revision.manifests.len(),
                     "source read"
                 );
+                self.source_problem = None;
                 self.place(revision);
             }
             SourceUpdate::Failed(error) => {
@@ -204,7 +209,6 @@ impl Engine {
                 return self.refuse_source(errors.iter().map(ToString::to_string).collect());
             }
         };
-        self.source_problem = None;
         let is_new = self.revision.as_ref().is_none_or(|old| old.id != revision.id);
         if is_new {
             self.tell(SourceLine {
@@ -217,7 +221,9 @@ impl Engine {
         let changes = self.desired.changes(&next);
         self.revision = Some(revision);
         self.desired = next;
-        self.moved_at = Instant::now();
+        if !changes.changed.is_empty() {
+            self.moved_at = Instant::now();
+        }
         for key in &changes.gone {
             tracing::info!("{key} left the source; it stays in the cluster (nothing is pruned)");
             self.forget(key);
@@ -311,7 +317,7 @@ impl Engine {
     fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
         if let Some(state) = self.keys.get_mut(key) {
             state.event(received_at);
-            if self.is_answered(key) {
+            if self.is_answered(key) && !self.waves.holds(key) {
                 self.queue.add(key, &key.group_kind);
             }
         }
@@ -337,9 +343,16 @@ impl Engine {
 
     fn take_registry(&mut self) {
         let registry = self.parts.registry.borrow_and_update().clone();
-        if let Err(error) = crate::plugins::write_status(&self.options.state, &registry.status()) {
+        let status = registry.status();
+        if let Err(error) = crate::plugins::write_status(&self.options.state, &status) {
             tracing::warn!("the plugin list cannot be written: {error:#}");
         }
+        for line in self.plugins.changes(&status) {
+            if let Err(error) = self.parts.journal.plugin(line) {
+                tracing::error!("{error}");
+            }
+        }
+        self.plugins = status;
         self.moved_at = Instant::now();
         let keys: Vec<ObjectKey> = self.keys.keys().cloned().collect();
         for key in keys {
@@ -373,7 +386,7 @@ impl Engine {
             return self.queue.done(&key, now, None);
         };
         let live = self.parts.store.live(&key, &desired.gvk);
-        let memo = Memo::of(&desired, &live, served);
+        let memo = Memo::of(&desired, &live, served.stamp);
         let state = self.keys.entry(key.clone()).or_default();
         state.stamp = Some(served.stamp);
         if state.answers(memo.as_ref()) {
@@ -438,7 +451,12 @@ impl Engine {
         match record.outcome.next() {
             Next::Settle => self.queue.done(&key, now, record.look_again),
             Next::After(after) => self.queue.done(&key, now, Some(after)),
-            Next::Again => self.queue.again(&key),
+            Next::Again if self.queue.failures(&key) == 0 && !self.is_stale_again(&key) => {
+                self.queue.again(&key);
+            }
+            Next::Again => {
+                self.queue.failed(&key, now, None, spread(&key));
+            }
             Next::Retry(at_least) => {
                 self.queue.failed(&key, now, at_least, spread(&key));
             }
@@ -456,6 +474,11 @@ impl Engine {
                 tracing::error!("{error}; this pass is not recorded");
             }
         }
+    }
+
+    /// Whether the pass before saw something old too: then the object moves faster than we look.
+    fn is_stale_again(&self, key: &ObjectKey) -> bool {
+        self.keys.get(key).is_some_and(KeyState::was_stale)
     }
 
     fn expect_kinds(&mut self) {

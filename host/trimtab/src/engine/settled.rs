@@ -1,38 +1,13 @@
 //! What is known of each object: its last outcome, and whether that still answers.
 
 use super::desired::DesiredState;
-use crate::plugins::Served;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trimtab_core::identity::{Digest, ObjectKey};
-use trimtab_core::object::{Desired, Live};
-use trimtab_core::ports::Written;
+use trimtab_core::memo::Memo;
 use trimtab_core::record::{Next, Outcome, Record, Trigger};
-
-/// All that an answer depends on: the same inputs have the same answer, and need no call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Memo {
-    desired: Digest,
-    /// resourceVersion of live; `None`: absent.
-    live: Option<Arc<str>>,
-    /// The plugin's code and grant.
-    stamp: Digest,
-}
-
-impl Memo {
-    /// `None` where live is unknown: nothing answers that.
-    pub(super) fn of(desired: &Desired, live: &Live, served: &Served) -> Option<Self> {
-        let live = match live {
-            Live::Present(object) => Some(object.resource_version.clone()),
-            Live::Absent => None,
-            Live::Unknown(_) => return None,
-        };
-        Some(Self { desired: desired.digest, live, stamp: served.stamp })
-    }
-}
 
 /// What the engine remembers of one object.
 #[derive(Debug, Default)]
@@ -95,15 +70,7 @@ impl KeyState {
     /// Takes up a pass that ended; whether it tells anything new.
     pub(super) fn ended(&mut self, record: &Record, stamp: Digest) -> bool {
         let settled = record.outcome.next() == Next::Settle;
-        self.memo = settled.then(|| Memo {
-            desired: record.desired_digest,
-            live: match &record.after {
-                Some(Written::Object(json)) => resource_version(json),
-                Some(Written::Deleted) => None,
-                None => record.live_resource_version.clone(),
-            },
-            stamp,
-        });
+        self.memo = settled.then(|| Memo::after(record, stamp));
         let last = Last {
             outcome: record.outcome.clone(),
             differences: record
@@ -126,15 +93,15 @@ impl KeyState {
         !std::mem::replace(&mut self.unclaimed, true)
     }
 
+    /// Whether the last pass saw an object that had moved meanwhile.
+    pub(super) fn was_stale(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.outcome == Outcome::Stale)
+    }
+
     /// Whether nothing more is to be done before something changes.
     pub(super) fn is_settled(&self) -> bool {
         self.unclaimed || self.last.as_ref().is_some_and(|last| last.outcome.next() == Next::Settle)
     }
-}
-
-fn resource_version(json: &[u8]) -> Option<Arc<str>> {
-    let object = trimtab_json::parse(json).ok()?;
-    object.str_at(&["metadata", "resourceVersion"]).map(Into::into)
 }
 
 /// How a round ended.

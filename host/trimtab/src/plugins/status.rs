@@ -1,6 +1,7 @@
 //! What `trimtab plugin list` shows: written by the running host into its state directory.
 
 use super::Registry;
+use crate::journal::{IdentityLine, PluginLine};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -41,6 +42,29 @@ pub(crate) struct FileStatus {
 }
 
 impl Status {
+    /// What is other in `next`, as the journal tells it.
+    pub(crate) fn changes(&self, next: &Self) -> Vec<PluginLine> {
+        let told = |plugin: &FileStatus, event: &str| PluginLine {
+            file: plugin.file.clone(),
+            event: event.to_owned(),
+            plugin: (!plugin.name.is_empty()).then(|| IdentityLine {
+                name: plugin.name.clone(),
+                version: plugin.version.clone(),
+                digest: plugin.digest.clone(),
+            }),
+            message: plugin.reason.clone(),
+        };
+        let changed = next.plugins.iter().filter(|plugin| !self.plugins.contains(plugin));
+        let gone = self
+            .plugins
+            .iter()
+            .filter(|old| !next.plugins.iter().any(|plugin| plugin.file == old.file));
+        changed
+            .map(|plugin| told(plugin, &plugin.state))
+            .chain(gone.map(|plugin| told(plugin, "removed")))
+            .collect()
+    }
+
     pub(super) fn of(registry: &Registry) -> Self {
         let mut plugins: Vec<FileStatus> = registry
             .served()
