@@ -30,16 +30,15 @@ pub struct Snapshot<'a> {
 }
 
 /// What a snapshot is made of, as it crosses the edge.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Parts<'a> {
-    pub id: ObjectId<'a>,
-    pub desired: Option<&'a [u8]>,
-    pub live: Option<&'a [u8]>,
-    pub facts: &'a [u8],
-    pub now_ms: u64,
-    pub field_manager: &'a str,
-    pub retries: u32,
+pub(crate) struct Parts<'a> {
+    pub(crate) id: ObjectId<'a>,
+    pub(crate) desired: Option<&'a [u8]>,
+    pub(crate) live: Option<&'a [u8]>,
+    pub(crate) facts: &'a [u8],
+    pub(crate) now_ms: u64,
+    pub(crate) field_manager: &'a str,
+    pub(crate) retries: u32,
 }
 
 impl<'a> Snapshot<'a> {

@@ -23,8 +23,6 @@ pub(crate) struct Package {
     pub(crate) version: String,
     pub(crate) description: Option<String>,
     pub(crate) manifest_path: PathBuf,
-    /// Where the workspace's results go.
-    pub(crate) target_dir: PathBuf,
     workspace_root: PathBuf,
 }
 
@@ -32,7 +30,6 @@ pub(crate) struct Package {
 struct MetadataAnswer {
     packages: Vec<PackageAnswer>,
     workspace_root: PathBuf,
-    target_directory: PathBuf,
 }
 
 #[derive(serde::Deserialize)]
@@ -81,7 +78,6 @@ pub(crate) fn package(dir: &Path) -> Result<Package, Error> {
         version: found.version,
         description: found.description,
         manifest_path,
-        target_dir: answer.target_directory,
         workspace_root: answer.workspace_root,
     })
 }

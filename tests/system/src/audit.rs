@@ -54,6 +54,11 @@ impl Request {
         self.has_writing_verb() && self.is_dry_run()
     }
 
+    /// Whether the API server did what it was asked.
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
     /// Whether it made a new object.
     pub fn created(&self) -> bool {
         self.writes() && self.code == 201 && self.subresource.is_empty()

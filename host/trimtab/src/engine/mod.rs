@@ -97,6 +97,8 @@ pub(crate) struct Engine {
     facts: Arc<FactsCache>,
     passes: JoinSet<Passed>,
     plugins: crate::plugins::Status,
+    /// Kinds of which it was said that no plugin claims them.
+    unclaimed_told: HashSet<GroupKind>,
     discover_at: Option<Instant>,
     kind_expected_until: Instant,
     moved_at: Instant,
@@ -137,6 +139,7 @@ impl Engine {
             watched: HashSet::new(),
             passes: JoinSet::new(),
             plugins: crate::plugins::Status::default(),
+            unclaimed_told: HashSet::new(),
             discover_at: None,
             kind_expected_until: now,
             moved_at: now,
@@ -323,6 +326,22 @@ impl Engine {
         }
         if brings_kinds(&key.group_kind) {
             self.expect_kinds();
+            self.schema_changed(key);
+        }
+    }
+
+    /// A definition changed: what was answered by the old schema is asked again.
+    fn schema_changed(&mut self, definition: &ObjectKey) {
+        let Some((_, group)) = definition.name.split_once('.') else { return };
+        let of_group = |key: &&ObjectKey| *key.group_kind.group == *group;
+        let keys: Vec<ObjectKey> = self.keys.keys().filter(of_group).cloned().collect();
+        for key in keys {
+            if let Some(state) = self.keys.get_mut(&key) {
+                state.forget_answer();
+            }
+            if self.is_answered(&key) && !self.waves.holds(&key) {
+                self.queue.add(&key, &key.group_kind);
+            }
         }
     }
 
@@ -354,17 +373,16 @@ impl Engine {
         }
         self.plugins = status;
         self.moved_at = Instant::now();
-        let keys: Vec<ObjectKey> = self.keys.keys().cloned().collect();
-        for key in keys {
+        let mut touched = Vec::new();
+        for (key, state) in &mut self.keys {
             let stamp = registry.for_kind(&key.group_kind).map(|served| served.stamp);
-            let Some(state) = self.keys.get_mut(&key) else { continue };
             if state.stamp != stamp {
                 state.touched(Trigger::Plugin);
-                if !self.waves.holds(&key) {
-                    self.look_afresh(&key);
-                }
+                touched.push(key.clone());
             }
         }
+        self.unclaimed_told.clear();
+        self.waves.add(touched);
     }
 
     fn start_passes(&mut self) {
@@ -432,8 +450,12 @@ impl Engine {
         self.waves.passed(key);
         let state = self.keys.entry(key.clone()).or_default();
         state.stamp = None;
-        if state.unclaimed() {
-            tracing::warn!("no plugin claims {}: {key} is not looked at", key.group_kind);
+        state.unclaimed();
+        if self.unclaimed_told.insert(key.group_kind.clone()) {
+            tracing::warn!(
+                "no plugin claims {}: objects of this kind are not looked at",
+                key.group_kind
+            );
         }
     }
 

@@ -87,10 +87,15 @@ impl KeyState {
         new
     }
 
-    /// No plugin claims it; whether that is news.
-    pub(super) fn unclaimed(&mut self) -> bool {
+    /// No plugin claims it.
+    pub(super) fn unclaimed(&mut self) {
         self.last = None;
-        !std::mem::replace(&mut self.unclaimed, true)
+        self.unclaimed = true;
+    }
+
+    /// The last answer was by a schema that is old now.
+    pub(super) fn forget_answer(&mut self) {
+        self.memo = None;
     }
 
     /// Whether the last pass saw an object that had moved meanwhile.

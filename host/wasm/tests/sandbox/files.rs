@@ -149,7 +149,8 @@ fn wasm_encoder_component(core: &[u8]) -> Vec<u8> {
     let mut component = Component::new();
     component.section(&RawSection { id: 1, data: core });
     let mut instances = ComponentInstanceSection::new();
-    instances.export_items::<[(&str, ComponentExportKind, u32); 0]>([]);
+    let nothing: [(&str, ComponentExportKind, u32); 0] = [];
+    instances.export_items(nothing);
     component.section(&instances);
     let mut exports = ComponentExportSection::new();
     exports.export("trimtab:plugin/reconciler@0.1.0", ComponentExportKind::Instance, 0, None);

@@ -1,7 +1,7 @@
 //! In a cluster: the install file's ServiceAccount, its real token and its RBAC alone.
 
 use crate::world::{Test, free_port, get, none, pass, run, shared};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, ensure};
 use std::collections::BTreeSet;
 use trimtab_system_tests::{Id, copy_tree, documents, objects, workspace};
 

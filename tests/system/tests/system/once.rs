@@ -1,7 +1,7 @@
 //! `--once`: what its exit status tells.
 
 use crate::world::{APP_OBJECTS, Test, app, none, room_with_app, run, shared};
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 
 #[test]
 fn a_round_ends_with_0_once_everything_is_as_declared_and_a_second_one_writes_nothing() -> Test {

@@ -4,7 +4,7 @@ use crate::world::{
     APP_OBJECTS, Test, app, converged, deployment, none, pass, prove_alive, room_with_app, run,
     say, service,
 };
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use std::time::Duration;
 use trimtab_system_tests::Cluster;
 

@@ -3,7 +3,7 @@
 use crate::world::{
     APP_OBJECTS, Test, converged, none, pass, prove_alive, room_with_app, run, settings, shared,
 };
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use serde_json::json;
 use trimtab_system_tests::Id;
 

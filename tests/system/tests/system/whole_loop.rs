@@ -4,7 +4,7 @@ use crate::world::{
     APP_OBJECTS, Test, app, converged, deployment, none, pass, prove_alive, room_with_app, run,
     service, settings, shared,
 };
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::json;
 use trimtab_system_tests::{Request, objects};
 
