@@ -29,7 +29,7 @@ use crate::lookup::{LookupError, Related};
 use crate::snapshot::Parts;
 use crate::{
     Action, Comparison, Decision, Difference, Finding, NoComparison, ObjectId, Path, Reconciler,
-    Snapshot, Value, Verdict, json,
+    Snapshot, Unknown, Value, Verdict, json,
 };
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -51,6 +51,7 @@ type Key = [String; 4];
 /// One case: what the plugin is shown. Everything that is not set is absent.
 #[derive(Clone, Debug)]
 pub struct Case {
+    id: Identity,
     desired: Option<String>,
     live: Option<String>,
     facts: Vec<u8>,
@@ -63,6 +64,7 @@ pub struct Case {
 impl Default for Case {
     fn default() -> Self {
         Self {
+            id: Identity::default(),
             desired: None,
             live: None,
             facts: Vec::new(),
@@ -83,14 +85,20 @@ impl Case {
     /// The object as declared, as JSON text.
     #[must_use]
     pub fn desired(mut self, json: impl Into<String>) -> Self {
-        self.desired = Some(json.into());
+        let json = json.into();
+        self.id = Identity::of(&json);
+        self.desired = Some(json);
         self
     }
 
     /// The object as the API server has it, as JSON text.
     #[must_use]
     pub fn live(mut self, json: impl Into<String>) -> Self {
-        self.live = Some(json.into());
+        let json = json.into();
+        if self.desired.is_none() {
+            self.id = Identity::of(&json);
+        }
+        self.live = Some(json);
         self
     }
 
@@ -103,10 +111,14 @@ impl Case {
 
     /// An object that [`crate::lookup::get`] finds, as JSON text. Every other is known to be
     /// absent.
+    ///
+    /// # Panics
+    /// If the text is not JSON.
     #[must_use]
     pub fn related(mut self, group: &str, json: impl Into<String>) -> Self {
         let json = json.into();
-        let value = parse("a related object", &json);
+        let value = json::parse(json.as_bytes())
+            .unwrap_or_else(|error| panic!("a related object of the case: {error}"));
         let text = |names: &[&str]| value.str_at(names).unwrap_or_default().to_owned();
         let key = [
             group.to_owned(),
@@ -135,7 +147,7 @@ impl Case {
     /// Runs `compare` and, if there are differences, `decide`; gives what came of it as text.
     ///
     /// # Panics
-    /// If the case itself is wrong: text that is not JSON, or neither desired nor live.
+    /// If the case has neither desired nor live.
     pub fn run<T: Reconciler>(&self) -> String {
         RELATED.with_borrow_mut(|related| related.clone_from(&self.related));
         let mut out = String::new();
@@ -159,27 +171,36 @@ impl Case {
         assert!(found == expected, "expected:\n{expected}\nfound:\n{found}");
     }
 
-    fn answer<T: Reconciler>(&self, out: &mut String) -> Result<(), NoComparison> {
-        let shown = self.desired.as_ref().or(self.live.as_ref());
-        let Some(shown) = shown else { panic!("the case has neither desired nor live") };
-        let shown = parse("the object", shown);
-        let api_version = shown.str_at(&["apiVersion"]).unwrap_or_default();
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let snapshot = Snapshot::read(Parts {
-            id: ObjectId {
-                group,
-                version,
-                kind: shown.str_at(&["kind"]).unwrap_or_default(),
-                namespace: shown.str_at(&["metadata", "namespace"]).unwrap_or_default(),
-                name: shown.str_at(&["metadata", "name"]).unwrap_or_default(),
-            },
+    /// Runs `compare` alone and gives the differences' paths: what a benchmark of the same code
+    /// in the sandbox is compared with.
+    ///
+    /// # Errors
+    /// What the plugin answers instead of a comparison.
+    pub fn compare<T: Reconciler>(&self) -> Result<Vec<Path>, NoComparison> {
+        let snapshot = self.snapshot()?;
+        let Comparison { differences } = T::compare(&snapshot)?;
+        Ok(differences.into_iter().map(|difference| difference.path).collect())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot<'_>, Unknown> {
+        let Identity { group, version, kind, namespace, name } = &self.id;
+        Snapshot::read(Parts {
+            id: ObjectId { group, version, kind, namespace, name },
             desired: self.desired.as_deref().map(str::as_bytes),
             live: self.live.as_deref().map(str::as_bytes),
             facts: &self.facts,
             now_ms: self.now_ms,
             field_manager: &self.field_manager,
             retries: self.retries,
-        })?;
+        })
+    }
+
+    fn answer<T: Reconciler>(&self, out: &mut String) -> Result<(), NoComparison> {
+        assert!(
+            self.desired.is_some() || self.live.is_some(),
+            "the case has neither desired nor live"
+        );
+        let snapshot = self.snapshot()?;
         let Comparison { differences } = T::compare(&snapshot)?;
         if differences.is_empty() {
             line(out, format_args!("in-sync"));
@@ -190,6 +211,33 @@ impl Case {
         }
         show_verdict(out, &T::decide(&snapshot, &differences));
         Ok(())
+    }
+}
+
+/// The object's identity, from its own words.
+#[derive(Clone, Debug, Default)]
+struct Identity {
+    group: String,
+    version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+impl Identity {
+    /// What is no JSON has no identity; the plugin's answer says so.
+    fn of(json: &str) -> Self {
+        let object = json::parse(json.as_bytes()).unwrap_or_default();
+        let text = |names: &[&str]| object.str_at(names).unwrap_or_default().to_owned();
+        let api_version = text(&["apiVersion"]);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: text(&["kind"]),
+            namespace: text(&["metadata", "namespace"]),
+            name: text(&["metadata", "name"]),
+        }
     }
 }
 
@@ -204,10 +252,6 @@ pub(crate) fn lookup(
         let found = related.iter().find(|(key, _)| *key == [group, kind, namespace, name]);
         found.map(|(_, json)| Related::from(json.clone().into_bytes()))
     }))
-}
-
-fn parse<'a>(what: &str, text: &'a str) -> Value<'a> {
-    json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{what} of the case: {error}"))
 }
 
 fn show_difference(out: &mut String, difference: &Difference<'_>) {

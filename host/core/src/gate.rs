@@ -150,7 +150,7 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             gated.refusals.push(refusal);
             continue;
         }
-        for (effect, planned) in effects(snapshot, action)? {
+        for (effect, planned) in effects(power, snapshot, action)? {
             gated.planned.push(planned.clone());
             if mode == Mode::Enforce {
                 gated.changes.push(Change { target: target(snapshot), effect, planned });
@@ -164,12 +164,19 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
 ///
 /// # Errors
 /// Desired bytes that are no JSON object; placing makes sure that they are.
-pub fn probe(snapshot: &Snapshot) -> Result<Probe, String> {
+pub fn probe(power: &Power, snapshot: &Snapshot) -> Result<Probe, String> {
     Ok(Probe {
         target: target(snapshot),
         body: apply_body(snapshot, &snapshot.desired.json, &[])?,
-        force: ownership::is_ours(snapshot),
+        force: may_force(power, snapshot),
     })
+}
+
+/// Whether conflicts with other managers are overridden: on an object that we applied before, or
+/// where the grant allows to adopt.
+fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
+    snapshot.live_object().is_some()
+        && (ownership::is_ours(snapshot) || power.allows(&snapshot.key, ActionKind::Adopt).is_ok())
 }
 
 fn target(snapshot: &Snapshot) -> Target {
@@ -183,7 +190,11 @@ fn in_order(actions: &[Action]) -> impl Iterator<Item = &Action> {
     actions.iter().filter(move |action| !removal(action)).chain(actions.iter().filter(removal))
 }
 
-fn effects(snapshot: &Snapshot, action: &Action) -> Result<Vec<(Effect, Planned)>, String> {
+fn effects(
+    power: &Power,
+    snapshot: &Snapshot,
+    action: &Action,
+) -> Result<Vec<(Effect, Planned)>, String> {
     let kind = action.kind().unwrap_or(ActionKind::ApplyDesired);
     let absent = snapshot.live_object().is_none();
     let planned =
@@ -193,7 +204,7 @@ fn effects(snapshot: &Snapshot, action: &Action) -> Result<Vec<(Effect, Planned)
         Action::Leave(_) => vec![],
         Action::ApplyDesired { without } => {
             let body = apply_body(snapshot, desired, without)?;
-            let force = ownership::is_ours(snapshot);
+            let force = may_force(power, snapshot);
             vec![(Effect::Apply { body, force }, planned(without, absent))]
         }
         Action::Adopt => {
@@ -202,7 +213,7 @@ fn effects(snapshot: &Snapshot, action: &Action) -> Result<Vec<(Effect, Planned)
         }
         Action::ApplyContent(content) => {
             let body = apply_body(snapshot, content, &[])?;
-            let force = ownership::is_ours(snapshot);
+            let force = may_force(power, snapshot);
             vec![(Effect::Apply { body, force }, planned(&[], absent))]
         }
         Action::PatchStatus(content) => {

@@ -49,7 +49,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     ) -> Result<Outcome, Outcome> {
         judgeable(snapshot)?;
         let seen = self.compare(snapshot, record).await?;
-        let real = self.confirm(snapshot, seen, record).await?;
+        let real = self.confirm(power, snapshot, seen, record).await?;
         let decision = self.decide(snapshot, &real, record).await?;
         let gated = self.gate(power, snapshot, &decision, record)?;
         self.write(snapshot, gated, record).await
@@ -83,6 +83,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     /// rehearsal: its creation is its own.
     async fn confirm(
         &self,
+        power: &Power,
         snapshot: &Snapshot,
         seen: Vec<Difference>,
         record: &mut Record,
@@ -90,7 +91,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let Some(live) = snapshot.live_object() else {
             return Ok(seen);
         };
-        let probe = gate::probe(snapshot).map_err(Outcome::Unknown)?;
+        let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
         let start = self.clock.elapsed();
         let rehearsed = self.cluster.rehearse(&probe).await;
         record.timings.confirm = self.clock.elapsed() - start;

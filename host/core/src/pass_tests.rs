@@ -164,7 +164,8 @@ fn present(manager: &str) -> Live {
 }
 
 fn power(mode: Option<Mode>) -> Power {
-    let actions: BTreeSet<ActionKind> = ActionKind::ALL.into();
+    let actions: BTreeSet<ActionKind> =
+        ActionKind::ALL.into_iter().filter(|kind| *kind != ActionKind::Adopt).collect();
     let plugin =
         PluginIdentity { name: "p".into(), version: "1.0.0".into(), digest: Digest::of(b"p") };
     Power {
@@ -175,7 +176,7 @@ fn power(mode: Option<Mode>) -> Power {
             wit: "0.1.0".into(),
             claims: vec![KindPattern::Any],
             reads: vec![],
-            actions: actions.clone(),
+            actions: ActionKind::ALL.into(),
         },
         grant: mode.map(|mode| Grant {
             plugin: "p".into(),
@@ -290,6 +291,17 @@ fn an_object_of_another_manager_is_not_overridden_and_the_manager_is_named() {
     assert_eq!(script.calls(), ["compare", "rehearse"], "without force");
     let Outcome::Conflict(managers) = record.outcome else { panic!("{:?}", record.outcome) };
     assert_eq!((managers[0].name.as_str(), managers[0].operation.as_str()), ("kubectl", "Apply"));
+}
+
+#[test]
+fn an_object_of_another_manager_is_taken_over_where_the_grant_allows_to_adopt() {
+    let mut power = enforce();
+    power.grant.as_mut().unwrap().actions.insert(ActionKind::Adopt);
+    let script = Script::drift();
+    let record = script.run(&power, &snapshot_of("ConfigMap", present("kubectl")));
+    assert_eq!(record.outcome, Outcome::Corrected);
+    assert_eq!(script.calls()[1], "rehearse by force");
+    assert!(script.calls()[4].starts_with("apply force=true"), "{:?}", script.calls());
 }
 
 #[test]

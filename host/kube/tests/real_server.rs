@@ -2,6 +2,7 @@
 //! in a namespace of its own. Start reading at `behaviours`.
 
 use futures::FutureExt as _;
+use std::collections::BTreeSet;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -91,7 +92,7 @@ async fn a_rehearsal_writes_nothing(plane: &mut ControlPlane) {
     let mut world = World::new(plane, "rehearse").await;
     let key = &world.watch(&["a"]).await[0];
     let before = world.store.server().requests();
-    let probe = gate::probe(&world.snapshot(key, r#"{"x":"1"}"#)).unwrap();
+    let probe = gate::probe(&power(BTreeSet::new()), &world.snapshot(key, r#"{"x":"1"}"#)).unwrap();
     let dry = world.writer.rehearse(&probe).await.unwrap();
     assert!(std::str::from_utf8(&dry).unwrap().contains(r#""x":"1""#));
     world.quiet().await;
@@ -579,6 +580,18 @@ fn snapshot(key: &ObjectKey, gvk: &Gvk, data: &str, live: Live) -> Snapshot {
 
 /// The change that the gate makes of this action for a plugin that may do everything.
 fn change_of(snapshot: &Snapshot, action: Action) -> Change {
+    // Adoption is granted only where it is what the test is about.
+    let actions = ActionKind::ALL
+        .into_iter()
+        .filter(|kind| *kind != ActionKind::Adopt || action.kind() == Some(ActionKind::Adopt))
+        .collect();
+    let decision = Decision { actions: vec![action], ..Decision::default() };
+    let mut gated = gate::gate(&power(actions), snapshot, &decision).unwrap();
+    assert_eq!(gated.refusals, []);
+    gated.changes.remove(0)
+}
+
+fn power(actions: BTreeSet<ActionKind>) -> Power {
     let digest = Digest::of(b"test");
     let manifest = PluginManifest {
         name: "test".into(),
@@ -596,13 +609,9 @@ fn change_of(snapshot: &Snapshot, action: Action) -> Change {
         kinds: vec![KindPattern::Any],
         namespaces: Namespaces::All,
         cluster_scoped: true,
-        actions: ActionKind::ALL.into(),
+        actions,
         origin: "test".into(),
     };
     let plugin = PluginIdentity { name: "test".into(), version: "1.0.0".into(), digest };
-    let power = Power { plugin, manifest, grant: Some(grant) };
-    let decision = Decision { actions: vec![action], ..Decision::default() };
-    let mut gated = gate::gate(&power, snapshot, &decision).unwrap();
-    assert_eq!(gated.refusals, []);
-    gated.changes.remove(0)
+    Power { plugin, manifest, grant: Some(grant) }
 }

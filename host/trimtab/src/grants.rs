@@ -68,8 +68,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Grant>, GrantsError> {
     if problems.is_empty() { Ok(grants) } else { Err(GrantsError(problems)) }
 }
 
-/// The grant to print for a plugin: everything that it declares, in observe mode, for a person to
-/// narrow and enforce.
+/// The grant to print for a plugin: what it declares, for a person to narrow. Actions that destroy
+/// or take over are named in a comment only.
 pub(crate) fn proposal(manifest: &PluginManifest, digest: Digest, mode: Mode) -> String {
     let document = Document {
         api_version: API_VERSION.into(),
@@ -83,13 +83,22 @@ pub(crate) fn proposal(manifest: &PluginManifest, digest: Digest, mode: Mode) ->
         kinds: manifest.claims.iter().map(ToString::to_string).collect(),
         namespaces: vec!["*".into()],
         cluster_scoped: true,
-        actions: manifest.actions.iter().map(ToString::to_string).collect(),
+        actions: words(manifest, |kind| !needs_thought(kind)),
     };
-    print(&document)
+    print(&document, &words(manifest, needs_thought))
+}
+
+/// Actions that destroy or take over: declared or not, a person adds them by hand.
+fn needs_thought(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::Adopt | ActionKind::Recreate | ActionKind::Delete)
+}
+
+fn words(manifest: &PluginManifest, which: impl Fn(ActionKind) -> bool) -> Vec<String> {
+    manifest.actions.iter().filter(|kind| which(**kind)).map(ToString::to_string).collect()
 }
 
 /// Our own few lines: with a comment on each key, which no serialiser writes.
-fn print(document: &Document) -> String {
+fn print(document: &Document, left_out: &[String]) -> String {
     let list = |items: &[String]| {
         let quoted: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
         format!("[{}]", quoted.join(", "))
@@ -97,6 +106,11 @@ fn print(document: &Document) -> String {
     let mode = match document.mode {
         ModeWord::Observe => "observe",
         ModeWord::Enforce => "enforce",
+    };
+    let left_out = if left_out.is_empty() {
+        String::new()
+    } else {
+        format!("# Declared too, and granted only if you add it: {}.\n", left_out.join(", "))
     };
     format!(
         "apiVersion: {API_VERSION}\n\
@@ -113,6 +127,7 @@ fn print(document: &Document) -> String {
          # Whether objects outside namespaces (Namespace, ClusterRole, CRDs, ...) are included.\n\
          clusterScoped: {cluster_scoped}\n\
          # Narrows what the plugin asks for.\n\
+         {left_out}\
          actions: {actions}\n",
         plugin = document.plugin,
         digest = document.digest,

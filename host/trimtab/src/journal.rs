@@ -229,7 +229,6 @@ impl JournalFile {
     /// A line about the host itself.
     pub(crate) fn host(&self, event: &str, message: &str) -> Result<(), JournalError> {
         self.append(
-            now_ms(),
             Event::Host(HostLine { event: event.into(), message: message.into() }),
             true,
         )
@@ -237,12 +236,12 @@ impl JournalFile {
 
     /// A line about a source.
     pub(crate) fn source(&self, line: SourceLine) -> Result<(), JournalError> {
-        self.append(now_ms(), Event::Source(line), false)
+        self.append(Event::Source(line), false)
     }
 
     /// A line about a plugin.
     pub(crate) fn plugin(&self, line: PluginLine) -> Result<(), JournalError> {
-        self.append(now_ms(), Event::Plugin(line), false)
+        self.append(Event::Plugin(line), false)
     }
 
     /// A pass, with the time since the event that caused it.
@@ -252,14 +251,14 @@ impl JournalFile {
         since_event_ms: Option<f64>,
     ) -> Result<(), JournalError> {
         let line = PassLine { since_event_ms, ..PassLine::from(record) };
-        self.append(record.at_ms, Event::Pass(Box::new(line)), false)
+        self.append(Event::Pass(Box::new(line)), false)
     }
 
-    fn append(&self, at_ms: u64, event: Event, durable: bool) -> Result<(), JournalError> {
+    fn append(&self, event: Event, durable: bool) -> Result<(), JournalError> {
         let failed = |error: &dyn std::fmt::Display| {
             JournalError(format!("{}: {error}", self.path.display()))
         };
-        let line = Line { v: VERSION, time: rfc3339(at_ms), event };
+        let line = Line { v: VERSION, time: rfc3339(now_ms()), event };
         let mut bytes = serde_json::to_vec(&line).map_err(|error| failed(&error))?;
         bytes.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,7 +293,7 @@ impl Journal for JournalFile {
             action: intent.planned.into(),
             revision: intent.revision.into(),
         };
-        self.append(intent.at_ms, Event::Intent(line), true)
+        self.append(Event::Intent(line), true)
     }
 
     fn record(&self, record: &Record) -> Result<(), JournalError> {

@@ -95,7 +95,7 @@ fn an_answer_of_many_megabytes_is_a_limit_before_it_is_copied() {
 
 #[test]
 fn an_answer_beyond_its_cap_is_a_limit() {
-    let long = answer_unknown(65536, 5000);
+    let long = answer_unknown(131_072, 5000);
     assert!(limit(&load("", &long)).contains("5000 bytes"));
     let limits = Limits { output_bytes: 10, ..Limits::default() };
     assert!(limit(&one_difference("/data/a", "12345").with_limits(limits)).contains("10 bytes"));

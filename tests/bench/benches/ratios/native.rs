@@ -1,6 +1,7 @@
 //! The generic plugin's code outside of the sandbox, through the SDK as an author's test would run
 //! it, doing what its exports do: read both objects, judge, make the answer's texts.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::hint::black_box;
 use trimtab_plugin_generic::Generic;
@@ -87,17 +88,23 @@ fn judge(snapshot: &Snapshot<'_>) -> Vec<Wire> {
 }
 
 fn verdict(snapshot: &Snapshot<'_>, wire: &[Wire]) {
-    let value = |bytes: &Option<Vec<u8>>| bytes.clone().map(|bytes| owned(&bytes).into());
-    let path = |text: &str| Path::parse(text).unwrap_or_default();
-    let lift = |wire: &Wire| Difference {
-        path: path(&wire.path),
-        kind: wire.kind,
-        desired: value(&wire.desired),
-        live: value(&wire.live),
-        immutable: wire.immutable.as_deref().map(path),
-    };
     let differences: Vec<Difference<'_>> = wire.iter().map(lift).collect();
     black_box(Generic::decide(snapshot, &differences));
+}
+
+fn lift(wire: &Wire) -> Difference<'_> {
+    let path = |text: &str| Path::parse(text).unwrap_or_default();
+    Difference {
+        path: path(&wire.path),
+        kind: wire.kind,
+        desired: wire.desired.as_deref().and_then(value),
+        live: wire.live.as_deref().and_then(value),
+        immutable: wire.immutable.as_deref().map(path),
+    }
+}
+
+fn value(bytes: &[u8]) -> Option<Cow<'_, Value<'_>>> {
+    json::parse(bytes).ok().map(Cow::Owned)
 }
 
 fn text(value: &Value<'_>) -> Vec<u8> {

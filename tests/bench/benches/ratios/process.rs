@@ -1,6 +1,7 @@
 //! What the kernel says of a process: its processor time and its resident memory.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use std::path::Path;
 use std::time::Duration;
 
 /// Clock ticks a second in /proc: 100 on every Linux that there is (`getconf CLK_TCK`).
@@ -30,4 +31,27 @@ pub(crate) fn resident() -> Result<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = statm.split_whitespace().nth(1).context("/proc/self/statm")?.parse()?;
     Ok(pages * PAGE_BYTES)
+}
+
+/// The process that runs `program` with `argument` among its arguments.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn running(program: &Path, argument: &Path) -> Result<u32> {
+    let program = std::path::absolute(program)?;
+    let is = |word: &[u8], path: &Path| word == path.as_os_str().as_encoded_bytes();
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // It may have ended meanwhile.
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        if words.next().is_some_and(|first| is(first, &program)) && words.any(|it| is(it, argument))
+        {
+            return Ok(pid);
+        }
+    }
+    bail!("no process runs {} with {}", program.display(), argument.display())
 }

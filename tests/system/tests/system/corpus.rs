@@ -150,6 +150,9 @@ async fn hold(cluster: &Cluster, room: &mut Room) -> Result<String> {
     let objects = made_by(cluster, room.user()).await?;
     let probes = format!("127.0.0.1:{}", free_port()?);
     room.arguments.extend(["--health-probe-bind-address".into(), probes.clone().into()]);
+    if let Some(filter) = std::env::var_os("TRIMTAB_TEST_LOG") {
+        room.environment.push(("RUST_LOG".into(), filter));
+    }
     let mut host = room.start()?;
     host.until("the host is ready", async |_| {
         let answer = get(&probes, "/readyz").await?;
@@ -197,8 +200,17 @@ async fn corrected(
         "{} of {id} is put right (it was {} and is {})",
         drift.pointer, drift.before, drift.after
     );
-    let line =
-        host.line(&what, mark, |line| line.is_about(id) && line.outcome() == "corrected").await?;
+    let found =
+        host.line(&what, mark, |line| line.is_about(id) && line.outcome() == "corrected").await;
+    let line = match found {
+        Ok(line) => line,
+        Err(error) => {
+            let told =
+                host.journal().lines()?.into_iter().skip(mark).filter(|line| line.is_about(id));
+            let told: Vec<String> = told.map(|line| line.0.to_string()).collect();
+            return Err(error.context(format!("the journal tells of it: {told:#?}")));
+        }
+    };
     let took = start.elapsed();
     ensure!(line.managers().contains(&"mallory"), "{what}: attributed to {:?}", line.managers());
     let live = cluster.api().require(id).await?;

@@ -34,7 +34,8 @@ async fn all_made_once(cluster: &Cluster, name: &str) -> Result<()> {
     let api = cluster.api();
     api.require(&Id::new("v1", "Namespace", "", name)).await?;
     for index in 0..CONFIG_MAPS {
-        let object = api.require(&Id::new("v1", "ConfigMap", name, &format!("c{index:02}"))).await?;
+        let object =
+            api.require(&Id::new("v1", "ConfigMap", name, &format!("c{index:02}"))).await?;
         ensure!(object["data"]["index"] == index.to_string(), "{object}");
     }
     let writes = cluster.audit().writes_by(name).await?;

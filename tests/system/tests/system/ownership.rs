@@ -58,6 +58,70 @@ fn an_object_that_somebody_else_applied_is_reported_and_left_as_it_is() -> Test 
 }
 
 #[test]
+fn an_object_of_somebody_else_is_adopted_only_where_the_grant_says_so() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "adopted";
+        let theirs = settings(name);
+        let setup = cluster.user("setup")?;
+        setup
+            .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+            .await?;
+        cluster
+            .user("other")?
+            .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "settings", "namespace": name}, "data": {"color": "red"}}))
+            .await?;
+        let room = room_with_app(cluster, name)?;
+        let mut host = room.start()?;
+        pass(&mut host, 0, &theirs, "conflict").await?;
+        let live = cluster.api().require(&theirs).await?;
+        ensure!(live["data"]["color"] == "red", "adopted without a grant for it: {live}");
+
+        let grant = room.grant_of("generic.wasm", "enforce")?;
+        ensure!(!actions(&grant).contains("adopt"), "adopting is granted unasked:\n{grant}");
+        let wider = grant.replace("\"apply-desired\"", "\"apply-desired\", \"adopt\"");
+        let mark = host.journal().mark()?;
+        room.grant("generic.wasm", &wider)?;
+        pass(&mut host, mark, &theirs, "corrected").await?;
+        let live = cluster.api().require(&theirs).await?;
+        ensure!(live["data"]["color"] == "blue", "{live}");
+        Ok(())
+    })
+}
+
+/// The line of a grant that lists actions.
+fn actions(grant: &str) -> &str {
+    grant.lines().find(|line| line.starts_with("actions:")).unwrap_or_default()
+}
+
+/// managedFields forget a manager whose every field was taken: an object can be ours without
+/// saying so.
+#[test]
+fn an_object_of_ours_is_put_right_also_when_every_field_that_we_stated_was_changed() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "taken";
+        let room = room_with_app(cluster, name)?;
+        let mut host = converged(&room, APP_OBJECTS).await?;
+        let everything = json!({"data": {"color": "red", "size": "small"}});
+        let mark = host.journal().mark()?;
+        cluster.user("alice")?.merge(&settings(name), &everything).await?;
+        let line = pass(&mut host, mark, &settings(name), "corrected").await?;
+        ensure!(line.managers().contains(&"alice"), "{line:?}");
+
+        // And when it happened while nobody looked.
+        host.stop().await?;
+        cluster.user("alice")?.merge(&settings(name), &everything).await?;
+        let round = room.once().await?;
+        ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+        let live = cluster.api().require(&settings(name)).await?;
+        ensure!(live["data"] == json!({"color": "blue", "size": "large"}), "{live}");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_field_of_ours_that_another_manager_forces_is_taken_back() -> Test {
     run(async {
         let cluster = shared().await?;

@@ -79,6 +79,26 @@ fn drift_is_found_by_the_watch_attributed_to_who_wrote_it_and_corrected() -> Tes
     })
 }
 
+/// The API server compares the values in a JSON Patch's `test` byte by byte with its own spelling.
+#[test]
+fn a_stray_value_is_removed_whatever_characters_are_in_it() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "spelling";
+        let room = room_with_app(cluster, name)?;
+        let mut host = converged(&room, APP_OBJECTS).await?;
+        for value in ["a < b && b > c", "\u{2028}", "\u{1f600}", "\u{7f}\u{1}", "\"\\\"/"] {
+            let mark = host.journal().mark()?;
+            let patch = json!({"data": {"stray": value}});
+            cluster.user("bob")?.merge(&settings(name), &patch).await?;
+            pass(&mut host, mark, &settings(name), "corrected").await?;
+            let live = cluster.api().require(&settings(name)).await?;
+            ensure!(live["data"].get("stray").is_none(), "{value:?} is still there: {live}");
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn each_correction_is_one_write_and_its_own_echo_causes_none() -> Test {
     run(async {

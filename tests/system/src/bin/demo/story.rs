@@ -6,8 +6,8 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trimtab_system_tests::{Request, 
-    Cluster, Host, Id, Line, Room, copy_tree, objects, with_version, workspace,
+use trimtab_system_tests::{
+    Cluster, Host, Id, Line, Request, Room, copy_tree, objects, with_version, workspace,
 };
 
 /// The user that the audit log shows for the host.
