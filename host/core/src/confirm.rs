@@ -56,6 +56,27 @@ pub(crate) fn confirm(
     Ok(confirmed)
 }
 
+/// Marks the differences that lie in fields which the server says cannot change. Where it names
+/// none of them (a rule over the whole object), all are marked.
+pub(crate) fn immutable(mut differences: Vec<Difference>, fields: &[String]) -> Vec<Difference> {
+    let pointers: Vec<String> =
+        fields.iter().map(|field| format!("/{}", field.replace('.', "/"))).collect();
+    let field_of = |path: &str| {
+        pointers.iter().find(|pointer| {
+            path.strip_prefix(pointer.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let named = differences.iter().any(|difference| field_of(&difference.path).is_some());
+    for difference in &mut differences {
+        let field = field_of(&difference.path).or(pointers.first().filter(|_| !named));
+        if difference.immutable.is_none() {
+            difference.immutable = field.cloned();
+        }
+    }
+    differences
+}
+
 /// Values of desired that the written object does not have: one finding for each.
 pub(crate) fn unkept(desired: &[u8], written: &[u8]) -> Vec<Finding> {
     let (Ok(desired), Ok(written)) = (trimtab_json::parse(desired), trimtab_json::parse(written))
@@ -146,6 +167,27 @@ mod tests {
     #[test]
     fn a_stray_field_survives_an_apply_and_stays_a_difference() {
         assert_eq!(check(DifferenceKind::Stray, "/a", r#"{"a":1}"#, r#"{"a":1}"#), (1, 0));
+    }
+
+    #[test]
+    fn what_the_server_says_cannot_change_is_marked() {
+        let seen = |path: &str| Difference {
+            path: path.into(),
+            kind: DifferenceKind::Changed,
+            desired: None,
+            live: None,
+            immutable: None,
+            managers: vec![],
+        };
+        let all = vec![seen("/spec/selector/matchLabels/a"), seen("/spec/selectors"), seen("/x")];
+        let marks = |fields: &[&str]| {
+            let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+            let marked = immutable(all.clone(), &fields);
+            marked.into_iter().map(|difference| difference.immutable).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(&["spec.selector"]), [Some("/spec/selector".into()), None, None]);
+        let whole = Some("/data".to_owned());
+        assert_eq!(marks(&["data"]), [whole.clone(), whole.clone(), whole], "no one is named");
     }
 
     #[test]

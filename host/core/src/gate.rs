@@ -113,6 +113,14 @@ pub struct Planned {
     pub creates: bool,
 }
 
+impl Planned {
+    /// Whether it applies all of desired over a live object.
+    pub(crate) fn is_plain_apply(&self) -> bool {
+        let applies = matches!(self.action, ActionKind::ApplyDesired | ActionKind::Adopt);
+        applies && self.paths.is_empty() && !self.creates
+    }
+}
+
 /// What the gate answers.
 #[derive(Clone, Debug, Default)]
 pub struct Gated {

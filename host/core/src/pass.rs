@@ -4,7 +4,7 @@
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
 
 use crate::decision::{Comparison, Decision, Difference, Verdict};
-use crate::gate::{Change, Gated};
+use crate::gate::{Change, Gated, Planned};
 use crate::grant::Power;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
@@ -50,9 +50,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         judgeable(snapshot)?;
         let seen = self.compare(snapshot, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;
-        let decision = self.decide(snapshot, &real, record).await?;
-        let gated = self.gate(power, snapshot, &decision, record)?;
-        self.write(snapshot, gated, record).await
+        let decision = self.decide(snapshot, &real.differences, record).await?;
+        let changes = self.gate(power, snapshot, &decision, real.refused, record)?;
+        self.write(snapshot, changes, record).await
     }
 
     async fn compare(
@@ -87,22 +87,31 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         snapshot: &Snapshot,
         seen: Vec<Difference>,
         record: &mut Record,
-    ) -> Result<Vec<Difference>, Outcome> {
+    ) -> Result<Real, Outcome> {
         let Some(live) = snapshot.live_object() else {
-            return Ok(seen);
+            return Ok(Real { differences: seen, refused: None });
         };
         let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
         let start = self.clock.elapsed();
         let rehearsed = self.cluster.rehearse(&probe).await;
         record.timings.confirm = self.clock.elapsed() - start;
-        let rehearsed = rehearsed.map_err(|error| not_confirmed(error, &seen))?;
+        let rehearsed = match rehearsed {
+            Ok(rehearsed) => rehearsed,
+            // The plugin may have an answer to that: leave the field out, or make the object anew.
+            Err(ApplyError::Immutable { message, fields }) => {
+                let differences = confirm::immutable(seen, &fields);
+                self.show(snapshot, &differences, record);
+                return Ok(Real { differences, refused: Some(message) });
+            }
+            Err(error) => return Err(not_confirmed(error, &seen)),
+        };
         let confirmed = confirm::confirm(seen, &live.json, &rehearsed).map_err(Outcome::Unknown)?;
         record.findings.extend(confirmed.findings);
         self.show(snapshot, &confirmed.differences, record);
         if confirmed.differences.is_empty() {
             return Err(Outcome::InSyncByServer);
         }
-        Ok(confirmed.differences)
+        Ok(Real { differences: confirmed.differences, refused: None })
     }
 
     async fn decide(
@@ -130,6 +139,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         power: &Power,
         snapshot: &Snapshot,
         decision: &Decision,
+        refused: Option<String>,
         record: &mut Record,
     ) -> Result<Vec<Change>, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
@@ -139,6 +149,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             .map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.planned = planned;
         record.refusals = refusals;
+        if let Some(message) =
+            refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
+        {
+            return Err(Outcome::Rejected(message));
+        }
         if !changes.is_empty() {
             return Ok(changes);
         }
@@ -191,6 +206,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.outcome = self.redactor.outcome(kind, outcome);
         record
     }
+}
+
+/// Differences that are real, and why the server refuses to apply desired over them, if it does.
+struct Real {
+    differences: Vec<Difference>,
+    refused: Option<String>,
 }
 
 /// Whether there is anything to judge: never on a guess, never on an object that is going away.
@@ -257,7 +278,9 @@ fn not_written(error: ApplyError, seen: &[Difference]) -> Outcome {
         ApplyError::Conflict(fields) => Outcome::Conflict(conflicting(&fields, seen)),
         ApplyError::Stale(_) => Outcome::Stale,
         ApplyError::NotYet(message) => Outcome::Waiting(message),
-        ApplyError::Rejected(message) => Outcome::Rejected(message),
+        ApplyError::Rejected(message) | ApplyError::Immutable { message, .. } => {
+            Outcome::Rejected(message)
+        }
         ApplyError::Forbidden(message) => {
             Outcome::Failed { message: format!("forbidden: {message}"), retry_after: None }
         }

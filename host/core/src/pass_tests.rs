@@ -356,6 +356,27 @@ fn a_recreation_deletes_exactly_what_was_seen() {
 }
 
 #[test]
+fn a_change_that_the_server_refuses_for_good_is_the_plugins_to_answer() {
+    let refused = || Script {
+        rehearsal: Err(ApplyError::Immutable {
+            message: "data: field is immutable".into(),
+            fields: vec!["data".into()],
+        }),
+        ..Script::drift()
+    };
+    let snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    // Applying would be refused: it is not tried.
+    let record = refused().run(&enforce(), &snapshot);
+    assert_eq!(record.outcome, Outcome::Rejected("data: field is immutable".into()));
+    assert_eq!(record.differences[0].immutable.as_deref(), Some("/data"));
+    // Making it anew is an answer, where it is granted.
+    let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..refused() };
+    let record = script.run(&enforce(), &snapshot);
+    assert_eq!(record.outcome, Outcome::Created);
+    assert_eq!(script.calls()[4], "delete u1 7");
+}
+
+#[test]
 fn a_path_left_out_is_not_applied_and_must_exist() {
     let without = |path: &str| Script {
         verdict: Ok(decided(vec![Action::ApplyDesired { without: vec![path.into()] }])),

@@ -69,6 +69,9 @@ pub fn place(
     let Value::Object(root) = &mut object else {
         return Err(invalid("is not a JSON object".into()));
     };
+    if let Some(why) = undeclarable(&manifest.gvk.kind, root) {
+        return Err(invalid(why));
+    }
     root.remove("status");
     let Some(Value::Object(metadata)) = root.get_mut("metadata") else {
         return Err(invalid("has no metadata".into()));
@@ -92,6 +95,38 @@ pub fn place(
         source: revision.source.clone(),
         revision: revision.id.clone(),
         origin: manifest.origin.clone(),
+    })
+}
+
+/// Why an object must not be applied as it stands, if so: it is encrypted, or carries the mask of
+/// a tool that showed it. Nothing of its values is in the text.
+fn undeclarable(kind: &str, root: &Object<'_>) -> Option<String> {
+    if root.get("sops").and_then(|sops| sops.get("mac")).is_some() {
+        return Some(
+            "secret_encrypted_not_decrypted: the document is encrypted by SOPS, and Trimtab does not decrypt: decrypt it where it is rendered, or use a controller that does".into(),
+        );
+    }
+    if kind != "Secret" {
+        return None;
+    }
+    ["data", "stringData"].into_iter().find_map(|field| {
+        let values = root.get(field)?.as_object()?;
+        let masked = values.iter().find(|(_, value)| value.as_str().is_some_and(is_mask))?;
+        Some(format!(
+            "secret_mask_placeholder: /{field}/{} holds the mask that a tool shows instead of a value: put the value there, or leave the key out",
+            masked.0
+        ))
+    })
+}
+
+/// Masks as tools print them, plain or in base64.
+fn is_mask(value: &str) -> bool {
+    let decoded =
+        trimtab_compare::decode_base64(value).and_then(|bytes| String::from_utf8(bytes).ok());
+    [Some(value), decoded.as_deref()].into_iter().flatten().any(|text| {
+        let text = text.trim();
+        let of_one_sign = |sign: char| text.len() >= 3 && text.chars().all(|c| c == sign);
+        of_one_sign('*') || of_one_sign('+') || text == "**SOPS**" || text == "<redacted>"
     })
 }
 
@@ -204,6 +239,27 @@ mod tests {
             text(&desired),
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"},"data":{"a":"b"}}"#
         );
+    }
+
+    #[test]
+    fn what_is_encrypted_or_masked_is_refused_without_its_values() {
+        let secret = |content: &str| {
+            let json = format!(
+                r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s","namespace":"n"}},{content}}}"#
+            );
+            let manifest = manifest(&json, "a.yaml", 1);
+            let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
+            place(&revision, &manifest, Scope::Namespaced, "default").map(drop)
+        };
+        assert!(secret(r#""data":{"a":"aHVudGVyMg=="}"#).is_ok());
+        for (content, word) in [
+            (r#""data":{"a":"x"},"sops":{"mac":"m"}"#, "secret_encrypted_not_decrypted"),
+            (r#""data":{"a":"KioqKio="}"#, "secret_mask_placeholder"),
+            (r#""stringData":{"a":"***"}"#, "secret_mask_placeholder"),
+        ] {
+            let error = secret(content).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
     }
 
     #[test]

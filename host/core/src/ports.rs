@@ -71,6 +71,15 @@ pub enum ApplyError {
     /// Our credentials may not do this.
     #[error("forbidden: {0}")]
     Forbidden(String),
+    /// The API server refuses the change, and only because fields cannot change once the object
+    /// exists: as an object of its own the content would do.
+    #[error("the API server refuses it: {message}")]
+    Immutable {
+        /// The server's words.
+        message: String,
+        /// The fields, in the server's spelling (`spec.selector`).
+        fields: Vec<String>,
+    },
     /// The API server or an admission webhook refuses the content.
     #[error("the API server refuses it: {0}")]
     Rejected(String),

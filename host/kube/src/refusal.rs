@@ -70,6 +70,10 @@ fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> Ap
         422 if status.causes.iter().any(|cause| cause.field == "metadata.uid") => {
             ApplyError::Stale("it has another UID now".into())
         }
+        422 if !status.causes.is_empty() && status.causes.iter().all(is_immutable) => {
+            let fields = status.causes.iter().map(|cause| cause.field.clone()).collect();
+            ApplyError::Immutable { message: message(), fields }
+        }
         // Server-side apply reports content that has another shape than the schema as its own fault.
         500 if is_shape(&status.message) => ApplyError::Rejected(message()),
         400..=499 => ApplyError::Rejected(message()),
@@ -130,6 +134,21 @@ fn shortened(text: &str) -> String {
         Some((cut, _)) => format!("{}… ({} bytes in all)", &text[..cut], text.len()),
         None => text.to_owned(),
     }
+}
+
+/// Whether the detail says that a field cannot change once the object exists. The server has no
+/// reason of its own for that: these are its sentences.
+fn is_immutable(cause: &Cause) -> bool {
+    [
+        "field is immutable",
+        "is immutable after creation",
+        "may not change once set",
+        "cannot change roleRef",
+        "are forbidden",
+        "may not change fields other than",
+    ]
+    .iter()
+    .any(|sentence| cause.message.contains(sentence))
 }
 
 /// Whether the text says that content does not have the shape that the schema asks for.

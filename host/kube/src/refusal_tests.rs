@@ -28,6 +28,7 @@ fn check(asked: Asked, code: u16, body: &str, expect: &str) {
         ApplyError::Stale(_) => "stale",
         ApplyError::NotYet(_) => "not yet",
         ApplyError::Forbidden(_) => "forbidden",
+        ApplyError::Immutable { .. } => "immutable",
         ApplyError::Rejected(_) => "rejected",
         ApplyError::Unavailable { .. } => "unavailable",
     };
@@ -175,4 +176,27 @@ fn a_busy_server_and_an_unreachable_webhook_are_tried_again() {
         panic!("429 is unavailable")
     };
     assert_eq!(retry_after, Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn what_cannot_change_is_told_from_what_is_wrong() {
+    let answer = |causes: &str| {
+        format!(
+            r#"{{"kind":"Status","message":"it is invalid","reason":"Invalid","details":{{"name":"web","kind":"Deployment","causes":[{causes}]}},"code":422}}"#
+        )
+    };
+    let frozen = r#"{"reason":"FieldValueInvalid","message":"Invalid value: {}: field is immutable","field":"spec.selector"}"#;
+    let wrong = r#"{"reason":"FieldValueRequired","message":"Required value","field":"spec.template.spec.containers"}"#;
+    check(
+        Asked::Apply,
+        422,
+        &answer(frozen),
+        "immutable | the API server refuses it: it is invalid",
+    );
+    check(
+        Asked::Apply,
+        422,
+        &answer(&format!("{frozen},{wrong}")),
+        "rejected | the API server refuses it: it is invalid",
+    );
 }

@@ -228,10 +228,7 @@ impl JournalFile {
 
     /// A line about the host itself.
     pub(crate) fn host(&self, event: &str, message: &str) -> Result<(), JournalError> {
-        self.append(
-            Event::Host(HostLine { event: event.into(), message: message.into() }),
-            true,
-        )
+        self.append(Event::Host(HostLine { event: event.into(), message: message.into() }), true)
     }
 
     /// A line about a source.

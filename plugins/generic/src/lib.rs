@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 use trimtab_sdk::{
-    Decision, Difference, DifferenceKind, Finding, Reconciler, Snapshot, Verdict,
+    Decision, Difference, DifferenceKind, Finding, Path, Reconciler, Snapshot, Verdict,
 };
 
 /// How long to leave an object alone that waits for its finalizers.
@@ -23,6 +23,9 @@ impl Reconciler for Generic {
                 "the live object is being deleted: it is made anew once it is gone",
                 DELETION_WAIT,
             );
+        }
+        if let Some(frozen) = differences.iter().find_map(|each| each.immutable.as_ref()) {
+            return Decision::new().leave(frozen_text(frozen)).into();
         }
         let strays = differences.iter().filter(|each| each.kind == DifferenceKind::Stray);
         let strays: Vec<_> = strays.map(|each| each.path.clone()).collect();
@@ -42,6 +45,12 @@ impl Reconciler for Generic {
         }
         decision.into()
     }
+}
+
+fn frozen_text(field: &Path) -> String {
+    format!(
+        "immutable_field: {field} cannot change once the object exists; declare its old value, or delete the object to have it made anew"
+    )
 }
 
 trimtab_sdk::export!(Generic);

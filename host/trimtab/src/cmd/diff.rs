@@ -12,8 +12,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use trimtab_core::decision::{Comparison, Difference};
-use trimtab_core::identity::{Gvk, ObjectKey};
+use trimtab_core::decision::{Comparison, Difference, DifferenceKind};
+use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
 use trimtab_core::object::{Manifest, Revision};
 use trimtab_core::placing::{self, PlacingError};
 use trimtab_core::record::{Outcome, Record};
@@ -161,6 +161,16 @@ impl Diff {
                     answer.objects.push(from_comparison(&desired, found, comparison, &redactor));
                     seen.push(desired.key);
                 }
+                Err(PlacingError::Invalid { message, .. }) => answer.objects.push(Judged {
+                    object: named(
+                        &manifest.gvk,
+                        manifest.namespace.as_deref().unwrap_or_default(),
+                        &manifest.name,
+                    ),
+                    verdict: "refused",
+                    reason: message,
+                    differences: vec![],
+                }),
                 Err(error) => answer.errors.push(placing_problem(&error)),
             }
         }
@@ -240,7 +250,11 @@ fn from_comparison(
         Comparison::InSync => ("in-sync", String::new(), vec![]),
         Comparison::Different(_) if live.is_none() => ("missing", String::new(), vec![]),
         Comparison::Different(differences) => {
-            ("drift", String::new(), redactor.differences(kind, &differences))
+            let (verdict, reason) = match refusal(kind, &differences) {
+                Some(reason) => ("refused", reason),
+                None => ("drift", String::new()),
+            };
+            (verdict, reason, redactor.differences(kind, &differences))
         }
         Comparison::Invalid(what) => ("refused", what, vec![]),
         Comparison::Unknown(why) => ("unknown", redactor.text(kind, why), vec![]),
@@ -251,6 +265,32 @@ fn from_comparison(
         reason,
         differences: differences.iter().map(shown).collect(),
     }
+}
+
+/// Why the API server would refuse to apply this, if the differences tell.
+fn refusal(kind: &GroupKind, differences: &[Difference]) -> Option<String> {
+    let unknown = differences.iter().find(|each| each.kind == DifferenceKind::Pruned);
+    if let Some(difference) = unknown {
+        return Some(format!(
+            "unknown_field: the type's schema has no {}; correct its spelling or remove it",
+            difference.path
+        ));
+    }
+    let frozen = differences.iter().find_map(|each| each.immutable.as_ref())?;
+    let word = if is_stateful(kind) { "immutable_field_stateful" } else { "immutable_field" };
+    Some(format!(
+        "{word}: {frozen} cannot be changed once the object exists; state its old value, or delete the object by hand to have it made anew"
+    ))
+}
+
+/// Kinds whose recreation loses data, or everything in them.
+fn is_stateful(kind: &GroupKind) -> bool {
+    matches!(
+        (&*kind.group, &*kind.kind),
+        ("", "PersistentVolumeClaim" | "PersistentVolume" | "Namespace")
+            | ("apps", "StatefulSet")
+            | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
 }
 
 fn from_record(record: &Record) -> Judged {
