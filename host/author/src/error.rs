@@ -41,7 +41,11 @@ pub enum Error {
         error: std::io::Error,
     },
     /// The compiler cannot make WebAssembly.
-    #[error("the target {} is missing for the Rust toolchain in {sysroot}: run `rustup target add {}`", crate::TARGET, crate::TARGET)]
+    #[error(
+        "the target {} is missing for the Rust toolchain in {sysroot}: run `rustup target add {}`",
+        crate::TARGET,
+        crate::TARGET
+    )]
     NoTarget {
         /// The toolchain that cargo uses for this crate.
         sysroot: String,

@@ -6,16 +6,16 @@
 //!
 //! Start reading at `build.rs`.
 
-mod create;
 mod build;
+mod create;
 mod test;
 
-mod manifest;
 mod cargo;
-mod component;
 mod cases;
-mod verify;
+mod component;
 mod error;
+mod manifest;
+mod verify;
 
 pub use build::{BuildOptions, Built, SIZE_GOAL_BYTES, build};
 pub use create::{Sdk, create};

@@ -54,8 +54,8 @@ impl Plugin {
     pub(crate) fn read(cargo_toml: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(cargo_toml).map_err(Error::file(cargo_toml))?;
         let failed = |message: String| Error::Manifest { path: cargo_toml.to_owned(), message };
-        let read: CargoToml =
-            toml::from_str(&text).map_err(|error| failed(error.to_string().trim_end().to_owned()))?;
+        let read: CargoToml = toml::from_str(&text)
+            .map_err(|error| failed(error.to_string().trim_end().to_owned()))?;
         read.package.metadata.and_then(|metadata| metadata.trimtab).ok_or_else(|| {
             failed(
                 "there is no [package.metadata.trimtab]: add it, with for example claims = [\"Deployment.apps\"] and actions = [\"apply-desired\"]"
@@ -70,11 +70,7 @@ impl Plugin {
     }
 
     /// The JSON that the file carries, checked as a host checks it.
-    pub(crate) fn to_json(
-        &self,
-        package: &Package,
-        wit: &str,
-    ) -> Result<Vec<u8>, Error> {
+    pub(crate) fn to_json(&self, package: &Package, wit: &str) -> Result<Vec<u8>, Error> {
         let wire = Wire {
             name: self.name(package),
             version: &package.version,
@@ -84,7 +80,8 @@ impl Plugin {
             reads: &self.reads,
             actions: &self.actions,
         };
-        let json = serde_json::to_vec(&wire).map_err(|error| Error::CargoAnswer(error.to_string()))?;
+        let json =
+            serde_json::to_vec(&wire).map_err(|error| Error::CargoAnswer(error.to_string()))?;
         trimtab_wasm::read_manifest(&json).map_err(|error| Error::Manifest {
             path: package.manifest_path.clone(),
             message: match error {

@@ -62,11 +62,7 @@ impl TestReport {
 /// # Errors
 /// The crate does not build, or a case cannot be read. A case that fails is no error: see
 /// [`TestReport::passed`].
-pub fn test(
-    dir: &Path,
-    facts_for: FactsFor<'_>,
-    out: &mut dyn Write,
-) -> Result<TestReport, Error> {
+pub fn test(dir: &Path, facts_for: FactsFor<'_>, out: &mut dyn Write) -> Result<TestReport, Error> {
     let cases = cases::read(dir)?;
     let (_, bytes, _) = build_bytes(dir)?;
     let sandbox = Sandbox::new(SandboxOptions::default())?;
@@ -152,6 +148,7 @@ fn snapshot(case: &Case, facts_for: FactsFor<'_>) -> Result<Snapshot, String> {
         }),
         live,
         facts,
+        applied_uid: None,
         now_ms: NOW_MS,
         retries: case.retries,
     })
@@ -169,7 +166,8 @@ fn identity(what: &str, object: &Value) -> Result<(Gvk, ObjectKey), String> {
     );
     let metadata = &object["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or_default();
-    let key = ObjectKey::new(gvk.group_kind(), namespace, &text(&metadata["name"], "metadata.name")?);
+    let key =
+        ObjectKey::new(gvk.group_kind(), namespace, &text(&metadata["name"], "metadata.name")?);
     Ok((gvk, key))
 }
 

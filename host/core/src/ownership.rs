@@ -16,6 +16,9 @@ pub const FIELD_MANAGER: &str = "trimtab";
 /// there is no one's.
 pub(crate) fn is_ours(snapshot: &Snapshot) -> bool {
     let Some(live) = snapshot.live_object() else { return false };
+    if snapshot.applied_uid.as_ref() == Some(&live.uid) {
+        return true;
+    }
     let Ok(live) = trimtab_json::parse(&live.json) else { return false };
     managed_fields::entries(&live).any(|entry| {
         entry.manager == FIELD_MANAGER

@@ -148,6 +148,7 @@ fn snapshot_of(kind: &str, live: Live) -> Snapshot {
         gvk,
         desired: Arc::new(desired),
         live,
+        applied_uid: None,
         facts: Arc::default(),
         now_ms: 0,
         retries: 0,
@@ -302,6 +303,19 @@ fn an_object_of_another_manager_is_taken_over_where_the_grant_allows_to_adopt() 
     assert_eq!(record.outcome, Outcome::Corrected);
     assert_eq!(script.calls()[1], "rehearse by force");
     assert!(script.calls()[4].starts_with("apply force=true"), "{:?}", script.calls());
+}
+
+#[test]
+fn an_object_that_we_wrote_is_ours_though_others_took_every_field() {
+    let mut snapshot = snapshot_of("ConfigMap", present("kubectl"));
+    snapshot.applied_uid = Some("u1".into());
+    let script = Script::drift();
+    assert_eq!(script.run(&enforce(), &snapshot).outcome, Outcome::Corrected);
+    // Another object of that name is another object.
+    snapshot.applied_uid = Some("u0".into());
+    let script = Script::drift();
+    script.run(&enforce(), &snapshot);
+    assert_eq!(script.calls()[1], "rehearse", "without force");
 }
 
 #[test]

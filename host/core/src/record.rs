@@ -237,6 +237,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// UID of the object that this pass wrote, if it wrote one.
+    pub fn written_uid(&self) -> Option<Arc<str>> {
+        let Some(crate::ports::Written::Object(json)) = &self.after else { return None };
+        let object = trimtab_json::parse(json).ok()?;
+        object.str_at(&["metadata", "uid"]).map(Into::into)
+    }
+
     /// Whether the pass found or did something that is worth a line in the journal.
     pub fn is_notable(&self) -> bool {
         self.outcome != Outcome::InSync || !self.findings.is_empty()

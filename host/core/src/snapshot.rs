@@ -15,6 +15,9 @@ pub struct Snapshot {
     pub desired: Arc<Desired>,
     /// As the API server has it.
     pub live: Live,
+    /// UID of the object that we wrote last under this key: our own memory of whose it is, for
+    /// when others took over every field.
+    pub applied_uid: Option<Arc<str>>,
     /// What the schema says of the type, in the compact form of `trimtab-compare`; empty when
     /// the host knows nothing about the type.
     pub facts: Arc<[u8]>,

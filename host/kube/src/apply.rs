@@ -30,7 +30,7 @@ use trimtab_core::ports::{ApplyError, Cluster, Written};
 /// The field manager of everything that Trimtab writes: what `managedFields`, conflicts and
 /// `kubectl get --show-managed-fields` name. It must never change: fields under an old name would
 /// stay owned by nobody.
-pub const FIELD_MANAGER: &str = "trimtab";
+pub use trimtab_core::ownership::FIELD_MANAGER;
 
 /// Server-side apply takes YAML, of which JSON is a part. (`application/apply-patch+json` does not
 /// exist before 1.36.)

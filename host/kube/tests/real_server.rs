@@ -573,6 +573,7 @@ fn snapshot(key: &ObjectKey, gvk: &Gvk, data: &str, live: Live) -> Snapshot {
         desired: Arc::new(desired),
         live,
         facts: [].into(),
+        applied_uid: None,
         now_ms: 0,
         retries: 0,
     }

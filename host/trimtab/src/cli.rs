@@ -49,8 +49,8 @@ enum Command {
 /// How to reach the cluster.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClusterArgs {
-    /// Kubeconfig file. Without it: KUBECONFIG, the in-cluster service account, or
-    /// ~/.kube/config, in this order.
+    /// Kubeconfig file. Without it: $KUBECONFIG, ~/.kube/config, or a Pod's own credentials, in
+    /// this order.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig.

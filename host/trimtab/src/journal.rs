@@ -7,13 +7,14 @@
 
 use crate::timestamp::{now_ms, rfc3339};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use trimtab_core::decision::{Difference, Manager};
 use trimtab_core::gate::Planned;
-use trimtab_core::identity::ObjectKey;
+use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::ports::{Journal, JournalError};
 use trimtab_core::record::{Intent, Record};
@@ -76,6 +77,9 @@ pub(crate) struct PassLine {
     pub(crate) live_uid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_resource_version: Option<String>,
+    /// UID of the object that the pass wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) written_uid: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) differences: Vec<DifferenceLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -314,6 +318,28 @@ pub(crate) fn read(state: &Path) -> anyhow::Result<Vec<Result<Line, (usize, Stri
         .collect())
 }
 
+/// The UID under which each object was last written, by the journal of this state directory: a
+/// host's memory of what is its own. Nothing where there is no journal.
+pub(crate) fn written_uids(state: &Path) -> HashMap<ObjectKey, Arc<str>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wrote {
+        object: ObjectLine,
+        written_uid: Arc<str>,
+    }
+    let Ok(text) = std::fs::read(state.join(FILE)) else { return HashMap::new() };
+    text.split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Wrote>(line).ok())
+        .map(|wrote| (ObjectKey::from(&wrote.object), wrote.written_uid))
+        .collect()
+}
+
+impl From<&ObjectLine> for ObjectKey {
+    fn from(line: &ObjectLine) -> Self {
+        Self::new(GroupKind::new(&line.group, &line.kind), &line.namespace, &line.name)
+    }
+}
+
 impl From<&ObjectKey> for ObjectLine {
     fn from(key: &ObjectKey) -> Self {
         Self {
@@ -385,6 +411,7 @@ impl From<&Record> for PassLine {
             desired_digest: record.desired_digest.to_string(),
             live_uid: record.live_uid.as_deref().map(Into::into),
             live_resource_version: record.live_resource_version.as_deref().map(Into::into),
+            written_uid: record.written_uid().as_deref().map(Into::into),
             differences: record.differences.iter().map(Into::into).collect(),
             actions: record.planned.iter().map(Into::into).collect(),
             refusals: record

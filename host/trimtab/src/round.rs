@@ -69,6 +69,7 @@ pub(crate) async fn observe(
                 key: desired.key.clone(),
                 gvk: desired.gvk.clone(),
                 live: store.live(&desired.key, &desired.gvk),
+                applied_uid: None,
                 facts: facts.get(&desired.gvk).await,
                 desired,
                 now_ms: now_ms(),

@@ -63,7 +63,9 @@ impl Cache {
                 }
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(file = %file.display(), %error, "compiled code is not used"),
+            Err(error) => {
+                tracing::warn!(file = %file.display(), %error, "compiled code is not used")
+            }
         }
         let component = Component::from_binary(engine, bytes).map_err(compile_error)?;
         // A cache that cannot be written costs time at the next start, nothing else.
@@ -141,7 +143,11 @@ impl Cache {
             .chain_update(self.engine.as_bytes())
             .chain_update(code)
             .finalize();
-        Sha256::new().chain_update(block.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+        Sha256::new()
+            .chain_update(block.map(|byte| byte ^ 0x5c))
+            .chain_update(inner)
+            .finalize()
+            .into()
     }
 }
 
@@ -178,7 +184,9 @@ fn read_or_make_key(file: &Path) -> io::Result<[u8; MAC_BYTES]> {
             fs::remove_file(&partial)?;
             match linked {
                 Ok(()) => Ok(key),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_or_make_key(file),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    read_or_make_key(file)
+                }
                 Err(error) => Err(error),
             }
         }

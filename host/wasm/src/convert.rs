@@ -5,13 +5,13 @@
 //! parses, is bounded, and can be shown. Lifting has copied each value once already, into the
 //! very `Vec` that the core keeps, so that reading it in place would save nothing.
 
+use crate::Limits;
 use crate::bindings::exports::trimtab::plugin::reconciler as wit;
 use crate::bindings::trimtab::plugin::types;
 use crate::limits::{
     MAX_DIFFERENCES, MAX_ITEMS, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_SENTENCE_BYTES,
 };
 use crate::text::printable;
-use crate::Limits;
 use trimtab_core::decision::{
     Action, Comparison, Condition, ConditionStatus, Decision, Difference, DifferenceKind, Finding,
     Severity, Verdict,
@@ -29,7 +29,8 @@ pub(crate) struct Params<'a> {
 impl Params<'_> {
     /// The snapshot as the contract has it; borrows everything.
     pub(crate) fn snapshot(&self) -> types::Snapshot<'_> {
-        let Snapshot { key, gvk, desired, live, facts, now_ms, retries } = self.snapshot;
+        let Snapshot { key, gvk, desired, live, facts, now_ms, retries, applied_uid: _ } =
+            self.snapshot;
         types::Snapshot {
             id: types::ObjectId {
                 group: &gvk.group,
@@ -86,9 +87,9 @@ impl Output for wit::Comparison {
             Self::InSync => Ok(Comparison::InSync),
             Self::Invalid(how) => Ok(Comparison::Invalid(check.sentence("reason", how)?)),
             Self::Unknown(why) => Ok(Comparison::Unknown(check.sentence("reason", why)?)),
-            Self::Different(differences) if differences.is_empty() => Err(PluginFault::Invalid(
-                "compare answers `different` without a difference".into(),
-            )),
+            Self::Different(differences) if differences.is_empty() => {
+                Err(PluginFault::Invalid("compare answers `different` without a difference".into()))
+            }
             Self::Different(differences) => {
                 check.count("differences", differences.len(), MAX_DIFFERENCES)?;
                 differences
@@ -240,15 +241,11 @@ impl Check {
             types::Action::ApplyDesired(options) => {
                 Action::ApplyDesired { without: self.paths(&options.without)? }
             }
-            types::Action::ApplyContent(json) => {
-                Action::ApplyContent(self.json("content", json)?)
-            }
+            types::Action::ApplyContent(json) => Action::ApplyContent(self.json("content", json)?),
             types::Action::RemoveFields(paths) => Action::RemoveFields(self.paths(&paths)?),
             types::Action::Recreate => Action::Recreate,
             types::Action::Delete => Action::Delete,
-            types::Action::PatchStatus(json) => {
-                Action::PatchStatus(self.json("status", json)?)
-            }
+            types::Action::PatchStatus(json) => Action::PatchStatus(self.json("status", json)?),
             types::Action::Adopt => Action::Adopt,
             types::Action::Leave(why) => Action::Leave(self.sentence("reason", why)?),
         })

@@ -7,7 +7,9 @@ use crate::WIT_VERSIONS;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file is larger than the host looks at.
-    #[error("the file has {size} bytes, and at most {max} are accepted: build it with `trimtab plugin build`, which strips and optimizes")]
+    #[error(
+        "the file has {size} bytes, and at most {max} are accepted: build it with `trimtab plugin build`, which strips and optimizes"
+    )]
     TooLarge {
         /// Its size in bytes.
         size: usize,
@@ -18,7 +20,9 @@ pub enum Error {
     #[error("not a WebAssembly file: {0}; `trimtab plugin build` makes a plugin of a crate")]
     NotWasm(String),
     /// The file is a core module, not a component.
-    #[error("a core WebAssembly module, not a component: cargo's output must be encoded as a component, as `trimtab plugin build` does")]
+    #[error(
+        "a core WebAssembly module, not a component: cargo's output must be encoded as a component, as `trimtab plugin build` does"
+    )]
     CoreModule,
     /// The file ends early or is damaged.
     #[error("truncated or damaged at byte {offset}: {message}; copy the whole file again")]
@@ -35,7 +39,9 @@ pub enum Error {
         found: String,
     },
     /// The component is of another world.
-    #[error("does not export trimtab:plugin/reconciler ({exports}): a plugin exports it with `trimtab_sdk::export!`; if the file was copied, it may be incomplete")]
+    #[error(
+        "does not export trimtab:plugin/reconciler ({exports}): a plugin exports it with `trimtab_sdk::export!`; if the file was copied, it may be incomplete"
+    )]
     WrongWorld {
         /// What it exports instead.
         exports: String,
@@ -47,10 +53,14 @@ pub enum Error {
         name: String,
     },
     /// There is no manifest in the file.
-    #[error("carries no manifest (custom section `trimtab:manifest`): build it with `trimtab plugin build`; if the file was copied, it may be incomplete")]
+    #[error(
+        "carries no manifest (custom section `trimtab:manifest`): build it with `trimtab plugin build`; if the file was copied, it may be incomplete"
+    )]
     NoManifest,
     /// The manifest is not valid.
-    #[error("its manifest is not valid: {0}; correct [package.metadata.trimtab] in its Cargo.toml and build it again")]
+    #[error(
+        "its manifest is not valid: {0}; correct [package.metadata.trimtab] in its Cargo.toml and build it again"
+    )]
     Manifest(String),
     /// The code does not validate or uses what the sandbox has turned off.
     #[error("does not compile in this sandbox: {0}")]

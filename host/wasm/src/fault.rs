@@ -1,9 +1,9 @@
 //! What a failed call was: the guest's trap, its time, a limit, an invalid answer, or no room.
 
+use crate::Limits;
 use crate::call::Call;
 use crate::limits::MAX_FAULT_BYTES;
 use crate::text::printable;
-use crate::Limits;
 use trimtab_core::ports::PluginFault;
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
@@ -40,7 +40,9 @@ fn trap_text(trap: Trap, call: &Call) -> String {
         // What a panic ends in; the SDK's hook logged its text before.
         (Trap::UnreachableCodeReached, Some(text)) => text.to_owned(),
         (Trap::StackOverflow, _) => "its call stack is exhausted: it recurses too deeply".into(),
-        (Trap::MemoryOutOfBounds, Some(text)) => format!("out of bounds memory access, after: {text}"),
+        (Trap::MemoryOutOfBounds, Some(text)) => {
+            format!("out of bounds memory access, after: {text}")
+        }
         (Trap::MemoryOutOfBounds, None) => {
             "out of bounds memory access (deep recursion in a small stack ends so as well)".into()
         }

@@ -130,9 +130,7 @@ fn outline(bytes: &[u8]) -> Result<(Option<&[u8]>, Outline), Error> {
             _ => {}
         }
         if outline.imports.len().max(outline.exports.len()) > MAX_NAMES {
-            return Err(Error::Compile(format!(
-                "it has more than {MAX_NAMES} imports or exports"
-            )));
+            return Err(Error::Compile(format!("it has more than {MAX_NAMES} imports or exports")));
         }
     }
     Ok((manifest, outline))
@@ -148,7 +146,10 @@ fn check_header(bytes: &[u8]) -> Result<(), Error> {
     if !bytes.starts_with(b"\0asm") {
         let what = match bytes.first() {
             Some(b'(') => "it is WebAssembly text".to_owned(),
-            _ => format!("it begins with {:?}", printable(&String::from_utf8_lossy(&bytes[..bytes.len().min(8)]), 16)),
+            _ => format!(
+                "it begins with {:?}",
+                printable(&String::from_utf8_lossy(&bytes[..bytes.len().min(8)]), 16)
+            ),
         };
         return Err(Error::NotWasm(what));
     }

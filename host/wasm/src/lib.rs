@@ -10,22 +10,22 @@
 //!
 //! Start reading at `plugin.rs`; what a guest may use is in `limits.rs`.
 
-mod plugin;
-mod judge;
 mod call;
-mod fault;
 mod convert;
+mod fault;
+mod judge;
+mod plugin;
 
-mod sandbox;
-mod limits;
 mod cache;
+mod limits;
+mod sandbox;
 
-mod inspect;
-mod manifest;
 mod bindings;
-mod lookups;
-mod text;
 mod error;
+mod inspect;
+mod lookups;
+mod manifest;
+mod text;
 
 pub use error::Error;
 pub use inspect::{Inspection, inspect, wit_version};

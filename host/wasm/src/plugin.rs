@@ -127,12 +127,25 @@ impl Plugin {
         }
         let differences = crate::convert::differences(differences);
         self.call(snapshot, lookups, |bindings, store, params| {
-            bindings.trimtab_plugin_reconciler().call_decide(
-                store,
-                params.snapshot(),
-                &differences,
-            )
+            bindings.trimtab_plugin_reconciler().call_decide(store, params.snapshot(), &differences)
         })
+    }
+
+    /// TEMPORARY
+    pub fn perf_map(&self) -> String {
+        let component = self.loaded.pre.instance_pre().component();
+        let base = component.text().as_ptr() as usize;
+        component
+            .functions()
+            .map(|f| {
+                format!(
+                    "{:x} {:x} {}\n",
+                    base + f.offset,
+                    f.len,
+                    f.name.unwrap_or_else(|| "?".into())
+                )
+            })
+            .collect()
     }
 
     pub(crate) fn turns(&self) -> (&Arc<Semaphore>, &Arc<Semaphore>) {

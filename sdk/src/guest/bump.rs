@@ -79,9 +79,8 @@ unsafe impl GlobalAlloc for Bump {
         }
         // SAFETY: the layout has the old one's alignment and the caller's size, which fit by
         // the contract of `realloc`.
-        let moved = unsafe {
-            self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()))
-        };
+        let moved =
+            unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
         if !moved.is_null() {
             // SAFETY: both blocks are alive, at least `layout.size()` long, and do not overlap.
             unsafe { ptr::copy_nonoverlapping(block, moved, layout.size()) };

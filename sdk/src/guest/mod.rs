@@ -8,14 +8,15 @@ pub mod bindings;
 mod bump;
 mod convert;
 
-use crate::lookup::{LookupError, Related};
 use crate::log::Level;
+use crate::lookup::{LookupError, Related};
 use crate::snapshot::Parts;
 use crate::{Difference, NoComparison, ObjectId, Reconciler, Snapshot, Unknown, json};
 use bindings::exports::trimtab::plugin::reconciler as wit;
 use bindings::trimtab::plugin as host;
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 /// The contract's exports for an author's type.
 pub struct Exported<T>(PhantomData<T>);
@@ -23,23 +24,30 @@ pub struct Exported<T>(PhantomData<T>);
 impl<T: Reconciler> wit::Guest for Exported<T> {
     fn compare(snapshot: wit::Snapshot) -> wit::Comparison {
         report_panics();
-        let answer = Snapshot::read(parts(&snapshot))
-            .map_err(NoComparison::from)
-            .and_then(|snapshot| Ok(convert::comparison(&T::compare(&snapshot)?)));
+        // The instance ends with the call: taking trees apart would be work for nothing.
+        let parts = ManuallyDrop::new(snapshot);
+        let answer =
+            Snapshot::read(parts_of(&parts)).map_err(NoComparison::from).and_then(|snapshot| {
+                let snapshot = ManuallyDrop::new(snapshot);
+                let comparison = ManuallyDrop::new(T::compare(&snapshot)?);
+                Ok(convert::comparison(&comparison))
+            });
         answer.unwrap_or_else(convert::no_comparison)
     }
 
     fn decide(snapshot: wit::Snapshot, differences: Vec<wit::Difference>) -> wit::Verdict {
         report_panics();
-        let answer = Snapshot::read(parts(&snapshot)).and_then(|snapshot| {
-            let differences = read_differences(&differences)?;
+        let parts = ManuallyDrop::new(snapshot);
+        let answer = Snapshot::read(parts_of(&parts)).and_then(|snapshot| {
+            let snapshot = ManuallyDrop::new(snapshot);
+            let differences = ManuallyDrop::new(read_differences(&differences)?);
             Ok(T::decide(&snapshot, &differences))
         });
         convert::verdict(answer.unwrap_or_else(Into::into))
     }
 }
 
-fn parts(snapshot: &wit::Snapshot) -> Parts<'_> {
+fn parts_of(snapshot: &wit::Snapshot) -> Parts<'_> {
     let id = &snapshot.id;
     Parts {
         id: ObjectId {

@@ -54,6 +54,7 @@ fn snapshot(desired: &str, live: Option<&str>) -> Snapshot {
             })
         }),
         facts: Arc::default(),
+        applied_uid: None,
         now_ms: 0,
         retries: 0,
     }
@@ -124,7 +125,9 @@ fn a_built_file_does_not_tell_where_it_was_built() {
 #[test]
 fn the_sandbox_answers_what_the_same_code_answers_natively() {
     let object = |data: &str| {
-        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{data}}}"#)
+        format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{data}}}"#
+        )
     };
     let deleting = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",
         "deletionTimestamp":"2026-01-01T00:00:00Z"},"data":{"a":"2"}}"#;

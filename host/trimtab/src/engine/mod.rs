@@ -89,6 +89,8 @@ pub(crate) struct Engine {
     source_problem: Option<String>,
     desired: DesiredState,
     keys: HashMap<ObjectKey, KeyState>,
+    /// The UID under which we last wrote each object.
+    applied: HashMap<ObjectKey, Arc<str>>,
     queue: Queue<ObjectKey, GroupKind>,
     waves: Waves,
     /// Kinds whose watch has an answer: synced, or known not to sync.
@@ -123,6 +125,7 @@ impl Engine {
     /// An engine that has done nothing yet.
     pub(crate) fn new(options: Options, parts: Parts) -> Self {
         let now = Instant::now();
+        let applied = crate::journal::written_uids(&options.state);
         Self {
             facts: Arc::new(FactsCache::new(parts.store.clone())),
             options,
@@ -133,6 +136,7 @@ impl Engine {
             source_problem: None,
             desired: DesiredState::default(),
             keys: HashMap::new(),
+            applied,
             queue: Queue::default(),
             waves: Waves::default(),
             answered: HashSet::new(),
@@ -413,6 +417,7 @@ impl Engine {
         }
         let snapshot = Snapshot {
             facts: Arc::default(),
+            applied_uid: self.applied.get(&key).cloned(),
             gvk: desired.gvk.clone(),
             desired,
             live,
@@ -482,6 +487,9 @@ impl Engine {
             Next::Retry(at_least) => {
                 self.queue.failed(&key, now, at_least, spread(&key));
             }
+        }
+        if let Some(uid) = record.written_uid() {
+            self.applied.insert(key.clone(), uid);
         }
         let Some(state) = self.keys.get_mut(&key) else { return };
         let since_event = state.since_event();

@@ -39,7 +39,11 @@ fn an_entry_that_was_changed_is_compiled_anew() {
     let entry = entries(dir.path()).pop().unwrap();
     let good = fs::read(&entry).unwrap();
     for bad in [
-        { let mut bad = good.clone(); bad[good.len() / 2] ^= 1; bad },
+        {
+            let mut bad = good.clone();
+            bad[good.len() / 2] ^= 1;
+            bad
+        },
         good[..good.len() - 1].to_vec(),
         b"short".to_vec(),
         Vec::new(),

@@ -65,8 +65,7 @@ pub(crate) fn component(wit: &str, wat: &str) -> Vec<u8> {
 }
 
 pub(crate) fn with_manifest(mut component: Vec<u8>, manifest: &str) -> Vec<u8> {
-    let section =
-        CustomSection { name: MANIFEST_SECTION.into(), data: manifest.as_bytes().into() };
+    let section = CustomSection { name: MANIFEST_SECTION.into(), data: manifest.as_bytes().into() };
     ComponentSection::append_to_component(&section, &mut component);
     component
 }
@@ -119,6 +118,7 @@ pub(crate) fn snapshot(kind: &str) -> Snapshot {
             deleting: false,
         }),
         facts: Arc::default(),
+        applied_uid: None,
         now_ms: 0,
         retries: 0,
     }

@@ -1,7 +1,7 @@
 //! Guests that take too much: time, memory, stack, tables. Each costs its own call.
 
-use crate::guest::{compare, decide, load, module, snapshot, with_manifest};
 use crate::guest::{MANIFEST, WIT, component, no_lookups, sandbox};
+use crate::guest::{compare, decide, load, module, snapshot, with_manifest};
 use std::time::{Duration, Instant};
 use trimtab_core::decision::{Comparison, Verdict};
 use trimtab_core::ports::PluginFault;

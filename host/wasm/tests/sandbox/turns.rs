@@ -1,6 +1,8 @@
 //! Many calls at once: the pool is never exhausted, and one plugin starves no other.
 
-use crate::guest::{MANIFEST, WIT, component, module, no_lookups, sandbox, snapshot, with_manifest};
+use crate::guest::{
+    MANIFEST, WIT, component, module, no_lookups, sandbox, snapshot, with_manifest,
+};
 use std::time::{Duration, Instant};
 use trimtab_core::decision::Comparison;
 use trimtab_core::ports::{Judge, PluginFault};

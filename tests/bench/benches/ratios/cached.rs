@@ -41,7 +41,8 @@ pub(crate) async fn measure(
     wasm: &[u8],
     table: &mut Table,
 ) -> Result<()> {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let named = |n: usize| format!("object-{n:04}");
     let maps: Vec<_> = (0..OBJECTS).map(|n| config_map(NAMESPACE, &named(n))).collect();
     let deployments: Vec<_> = (0..OBJECTS).map(|n| deployment(NAMESPACE, &named(n))).collect();

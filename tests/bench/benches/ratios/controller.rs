@@ -36,8 +36,7 @@ impl Native {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join(KUBECONFIG), kubeconfig)?;
         std::fs::write(folder.path().join(DESIRED), serde_json::to_vec(desired)?)?;
-        let child =
-            Command::new(std::env::current_exe()?).env(ROLE, folder.path()).spawn()?;
+        let child = Command::new(std::env::current_exe()?).env(ROLE, folder.path()).spawn()?;
         Ok(Self { child, _folder: folder })
     }
 

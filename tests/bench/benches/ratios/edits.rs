@@ -53,7 +53,9 @@ pub(crate) async fn measure(cluster: &mut Cluster, table: &mut Table) -> Result<
     let mut objects = Vec::new();
     for namespace in ["edited-host", "edited-native"] {
         people
-            .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+            .create(
+                &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+            )
             .await?;
         objects.push(deployment(namespace, "web"));
     }
@@ -76,10 +78,9 @@ pub(crate) async fn measure(cluster: &mut Cluster, table: &mut Table) -> Result<
         pid,
         samples: Samples::default(),
     };
-    let pid = until("the host runs", PATIENCE, async || {
-        running(&room.built().trimtab, &room.state())
-    })
-    .await?;
+    let pid =
+        until("the host runs", PATIENCE, async || running(&room.built().trimtab, &room.state()))
+            .await?;
     let mut host_side = side(host_object, host_proxy, pid);
     let mut native_side = side(native_object, native_proxy, native.pid());
     for side in [&host_side, &native_side] {
@@ -171,7 +172,12 @@ fn report(host: &Samples, native: &Samples, table: &mut Table) {
     let what = "watch frame → first request (the host's is its dry run)";
     table.ratio(what, names, &pair(&host.first, &native.first), HOST_TO_NATIVE);
     let sum = |samples: &Samples| -> Vec<Duration> {
-        samples.first.iter().zip(&samples.between).map(|(first, between)| *first + *between).collect()
+        samples
+            .first
+            .iter()
+            .zip(&samples.between)
+            .map(|(first, between)| *first + *between)
+            .collect()
     };
     let what = "  own time until the write: that, and dry run answered → write";
     table.told_ratio(what, names, &pair(&sum(host), &sum(native)));

@@ -16,14 +16,10 @@ use trimtab_system_tests::{Api, Cluster, Id};
 /// and volumes.
 pub(crate) fn deployment(namespace: &str, name: &str) -> Value {
     let env = |n: usize| {
-        let variable = |i: usize| {
-            json!({"name": format!("SHOP_SETTING_{i:02}"), "value": format!("value-{i}.shop.example")})
-        };
+        let variable = |i: usize| json!({"name": format!("SHOP_SETTING_{i:02}"), "value": format!("value-{i}.shop.example")});
         (0..n).map(variable).collect::<Vec<_>>()
     };
-    let probe = |path: &str| {
-        json!({"httpGet": {"path": path, "port": "http"}, "periodSeconds": 10, "failureThreshold": 3})
-    };
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": "http"}, "periodSeconds": 10, "failureThreshold": 3});
     let container = |name: &str, variables: usize| {
         json!({
             "name": name,
@@ -169,6 +165,7 @@ pub(crate) fn snapshot(desired: Arc<Desired>, live: Live, facts: Arc<[u8]>) -> S
         desired,
         live,
         facts,
+        applied_uid: None,
         now_ms: 1_767_225_600_000,
         retries: 0,
     }

@@ -170,22 +170,26 @@ async fn hold(cluster: &Cluster, room: &mut Room) -> Result<String> {
         }
         let mark = host.journal().mark()?;
         match drift(&mallory, &id, "trimtab").await? {
-            Some(drift) => {
+            Ok(drift) => {
                 slowest = slowest.max(corrected(cluster, &mut host, mark, &drift).await?);
                 *kinds.entry(id.kind).or_default() += 1;
                 done += 1;
             }
-            None => stubborn.push(id.to_string()),
+            Err(reason) => stubborn.push(format!("{id}: {reason}")),
         }
     }
     ensure!(host.stop().await?.success(), "the host did not end well");
-    // Fewer only where a project has fewer that can be changed at all.
-    ensure!(done == DRIFTS || !stubborn.is_empty() || done > 0, "nothing could be changed");
+    // Fewer only where a project has no more objects that can be changed at all.
+    ensure!(done > 0, "nothing could be changed: {stubborn:#?}");
+    if done < DRIFTS {
+        for reason in &stubborn {
+            say(&format!("corpus {}: cannot be made to drift: {reason}", room.user()));
+        }
+    }
     Ok(format!(
-        "; {done} drifts of {} kinds corrected, the slowest seen after {} ms; no field to change in {}",
+        "; {done} drifts of {} kinds corrected, the slowest seen after {} ms",
         kinds.len(),
         slowest.as_millis(),
-        stubborn.len()
     ))
 }
 

@@ -36,7 +36,8 @@ async fn all_made_once(cluster: &Cluster, name: &str) -> Result<()> {
     for index in 0..CONFIG_MAPS {
         let object =
             api.require(&Id::new("v1", "ConfigMap", name, &format!("c{index:02}"))).await?;
-        ensure!(object["data"]["index"] == index.to_string(), "{object}");
+        let text = index.to_string();
+        ensure!(object["data"]["index"].as_str() == Some(&*text), "{object}");
     }
     let writes = cluster.audit().writes_by(name).await?;
     let deletes: Vec<Request> =

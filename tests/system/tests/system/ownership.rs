@@ -104,7 +104,8 @@ fn an_object_of_ours_is_put_right_also_when_every_field_that_we_stated_was_chang
         let name = "taken";
         let room = room_with_app(cluster, name)?;
         let mut host = converged(&room, APP_OBJECTS).await?;
-        let everything = json!({"data": {"color": "red", "size": "small"}});
+        let everything = json!({"metadata": {"labels": {"app": "other"}},
+            "data": {"color": "red", "size": "small"}});
         let mark = host.journal().mark()?;
         cluster.user("alice")?.merge(&settings(name), &everything).await?;
         let line = pass(&mut host, mark, &settings(name), "corrected").await?;

@@ -27,7 +27,7 @@ stringData: {{password: {}}}
 ---
 apiVersion: v1
 kind: Secret
-metadata: {{name: encoded, namespace: {namespace}}}
+metadata: {{name: encoded, namespace: {namespace}, labels: {{app: web}}}}
 data: {{password: {}}}
 ---
 # A TLS secret without its certificate.

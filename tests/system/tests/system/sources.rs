@@ -34,7 +34,7 @@ spec:
     let resource = format!(
         "apiVersion: {group}/v1
 kind: Widget
-metadata: {{name: first, namespace: {namespace}}}
+metadata: {{name: first, namespace: {namespace}, labels: {{app: web}}}}
 spec: {{size: 3}}
 "
     );

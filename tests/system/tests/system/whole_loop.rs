@@ -100,6 +100,32 @@ fn a_stray_value_is_removed_whatever_characters_are_in_it() -> Test {
 }
 
 #[test]
+fn a_container_under_another_name_is_one_that_is_missing_and_one_that_is_too_many() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "renamed";
+        let room = room_with_app(cluster, name)?;
+        let mut host = converged(&room, APP_OBJECTS).await?;
+        let containers = |object: &serde_json::Value| {
+            object.pointer("/spec/template/spec/containers").cloned().unwrap_or_default()
+        };
+        let before = containers(&cluster.api().require(&deployment(name)).await?);
+        let alice = cluster.user("alice")?;
+        alice
+            .edit(&deployment(name), |object| {
+                object["spec"]["template"]["spec"]["containers"][0]["name"] = "other".into();
+            })
+            .await?;
+        host.until("the containers are as before", async |_| {
+            let now = containers(&cluster.api().require(&deployment(name)).await?);
+            ensure!(now == before, "they are {now}");
+            Ok(())
+        })
+        .await
+    })
+}
+
+#[test]
 fn each_correction_is_one_write_and_its_own_echo_causes_none() -> Test {
     run(async {
         let cluster = shared().await?;

@@ -69,7 +69,7 @@ metadata: {{name: {namespace}}}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: settings, namespace: {namespace}}}
+metadata: {{name: settings, namespace: {namespace}, labels: {{app: web}}}}
 data:
   color: blue
   size: large
