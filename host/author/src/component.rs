@@ -40,9 +40,7 @@ fn strip(core: &[u8]) -> wasmparser::Result<(Vec<u8>, bool)> {
     for payload in Parser::new(0).parse_all(core) {
         let payload = payload?;
         if let Payload::CustomSection(section) = &payload {
-            if !section.name().starts_with(CONTRACT_SECTIONS)
-                && (section.name() != "name" || std::env::var("TT_NAMES").is_err())
-            {
+            if !section.name().starts_with(CONTRACT_SECTIONS) {
                 continue;
             }
             has_contract = true;

@@ -1,7 +1,7 @@
 //! A plugin author's first hour: make a crate, build it into one file, test it. No cluster.
 //!
 //! [`create`] writes a crate that compiles, [`build`] makes the component of it (cargo for the
-//! code, libraries for everything else) and [`test`] runs the author's cases through the very
+//! code, libraries for everything else) and [`test()`] runs the author's cases through the very
 //! sandbox that production uses. Nothing here touches a cluster or a running host.
 //!
 //! Start reading at `build.rs`.

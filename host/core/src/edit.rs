@@ -2,15 +2,6 @@
 
 use trimtab_json::Value;
 
-/// The value at this pointer.
-pub(crate) fn get<'v, 'a>(root: &'v Value<'a>, pointer: &str) -> Option<&'v Value<'a>> {
-    steps(pointer).try_fold(root, |value, step| match value {
-        Value::Object(object) => object.get(&step),
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        _ => None,
-    })
-}
-
 /// Takes the value at this pointer out, if it is there. The root stays.
 pub(crate) fn remove(root: &mut Value<'_>, pointer: &str) {
     let all: Vec<String> = steps(pointer).collect();

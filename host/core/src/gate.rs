@@ -83,7 +83,7 @@ pub enum Effect {
         /// Whether conflicts with other managers are overridden.
         force: bool,
     },
-    /// JSON Patch (RFC 6902) whose `test` operations hold the UID and the values that were seen.
+    /// JSON Patch (RFC 6902) whose `test` operations hold the UID and the resourceVersion.
     Patch {
         /// The patch.
         body: Arc<[u8]>,
@@ -124,14 +124,33 @@ impl Planned {
 /// What the gate answers.
 #[derive(Clone, Debug, Default)]
 pub struct Gated {
-    /// To be written, in order. Empty in observe mode.
-    pub changes: Vec<Change>,
+    /// What may be written, in order. Empty in observe mode.
+    pub permits: Vec<Permit>,
     /// What was decided and is inside the power, whether or not it is written.
     pub planned: Vec<Planned>,
     /// What was decided and is not inside the power.
     pub refusals: Vec<Refusal>,
     /// Why the plugin leaves the object, if it does.
     pub left: Option<String>,
+}
+
+/// One action that may be done. Each of its changes is made of the object as it is when its turn
+/// comes: a change before it may have moved it. Only this module makes one.
+#[derive(Clone, Debug)]
+pub struct Permit {
+    action: Action,
+    force: bool,
+}
+
+impl Permit {
+    /// The changes, over the object as it is now; `seen` is what was judged.
+    ///
+    /// # Errors
+    /// A decision that does not fit the object: the plugin's fault, as text.
+    pub fn changes(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Change>, String> {
+        let change = |(effect, planned)| Change { target: target(seen), effect, planned };
+        Ok(effects(self, seen, now)?.into_iter().map(change).collect())
+    }
 }
 
 /// Judges a decision. See the module's words.
@@ -158,11 +177,11 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             gated.refusals.push(refusal);
             continue;
         }
-        for (effect, planned) in effects(power, snapshot, action)? {
-            gated.planned.push(planned.clone());
-            if mode == Mode::Enforce {
-                gated.changes.push(Change { target: target(snapshot), effect, planned });
-            }
+        let permit = Permit { action: action.clone(), force: may_force(power, snapshot) };
+        let changes = permit.changes(snapshot, snapshot)?;
+        gated.planned.extend(changes.into_iter().map(|change| change.planned));
+        if mode == Mode::Enforce {
+            gated.permits.push(permit);
         }
     }
     Ok(gated)
@@ -191,18 +210,19 @@ fn target(snapshot: &Snapshot) -> Target {
     Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
 }
 
-/// Applies before removals: a removal names elements by the values that were seen, an apply by
-/// the resourceVersion that was seen, which a removal would move.
+/// Applies before removals: what an apply releases need not be removed.
 fn in_order(actions: &[Action]) -> impl Iterator<Item = &Action> {
     let removal = |action: &&Action| matches!(action, Action::RemoveFields(_));
     actions.iter().filter(move |action| !removal(action)).chain(actions.iter().filter(removal))
 }
 
 fn effects(
-    power: &Power,
+    permit: &Permit,
+    seen: &Snapshot,
     snapshot: &Snapshot,
-    action: &Action,
 ) -> Result<Vec<(Effect, Planned)>, String> {
+    let Permit { action, force } = permit;
+    let force = *force;
     let kind = action.kind().unwrap_or(ActionKind::ApplyDesired);
     let absent = snapshot.live_object().is_none();
     let planned =
@@ -212,7 +232,6 @@ fn effects(
         Action::Leave(_) => vec![],
         Action::ApplyDesired { without } => {
             let body = apply_body(snapshot, desired, without)?;
-            let force = may_force(power, snapshot);
             vec![(Effect::Apply { body, force }, planned(without, absent))]
         }
         Action::Adopt => {
@@ -221,14 +240,13 @@ fn effects(
         }
         Action::ApplyContent(content) => {
             let body = apply_body(snapshot, content, &[])?;
-            let force = may_force(power, snapshot);
             vec![(Effect::Apply { body, force }, planned(&[], absent))]
         }
         Action::PatchStatus(content) => {
             let body = apply_body(snapshot, content, &[])?;
             vec![(Effect::ApplyStatus { body }, planned(&[], false))]
         }
-        Action::RemoveFields(paths) => match removal(snapshot, paths)? {
+        Action::RemoveFields(paths) => match removal(seen, snapshot, paths)? {
             Some(body) => vec![(Effect::Patch { body }, planned(paths, false))],
             None => vec![],
         },
@@ -288,32 +306,39 @@ fn apply_body(
     Ok(written(&object))
 }
 
-/// A JSON Patch that removes these paths of live; `None` if none of them is there any more.
-fn removal(snapshot: &Snapshot, paths: &[String]) -> Result<Option<Arc<[u8]>>, String> {
-    let Some(live) = snapshot.live_object() else {
+/// A JSON Patch that removes these paths, as far as they hold what was seen; `None` if none does.
+/// It is for exactly this object in exactly this version. (Values are no `test` of it: the API
+/// server compares their spelling, and has one of its own.)
+fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<Arc<[u8]>>, String> {
+    let (Some(before), Some(live)) = (seen.live_object(), now.live_object()) else {
         return Ok(None);
     };
-    let object = read(&live.json)?;
-    let mut pointers: Vec<String> =
-        paths.iter().filter_map(|path| resolve(path, &object)).collect();
+    let (before, object) = (read(&before.json)?, read(&live.json)?);
+    let mut pointers = Vec::new();
+    for path in paths.iter().filter_map(|path| Path::parse(path).ok()) {
+        if path.is_root() {
+            return Err("remove-fields names the whole object".into());
+        }
+        let value = path.resolve(&object);
+        if value.is_some() && value == path.resolve(&before) {
+            pointers.extend(path.pointer(&object));
+        }
+    }
     if pointers.is_empty() {
         return Ok(None);
-    }
-    if pointers.iter().any(String::is_empty) {
-        return Err("remove-fields names the whole object".into());
     }
     // From the back, so that a removal does not move what the next one names.
     pointers.sort_by_cached_key(|pointer| std::cmp::Reverse(edit::order(pointer)));
     pointers.dedup();
     let operation =
         |op: &'static str, path: String| Object::new().with("op", op).with("path", path);
-    let uid = operation("test", "/metadata/uid".into()).with("value", &*live.uid);
-    let mut patch = vec![Value::from(uid)];
-    for pointer in &pointers {
-        if let Some(value) = edit::get(&object, pointer) {
-            patch.push(operation("test", pointer.clone()).with("value", value.clone()).into());
-        }
-    }
+    let test = |path: &str, value: &Arc<str>| {
+        Value::from(operation("test", path.into()).with("value", value.to_string()))
+    };
+    let mut patch = vec![
+        test("/metadata/uid", &live.uid),
+        test("/metadata/resourceVersion", &live.resource_version),
+    ];
     patch.extend(pointers.into_iter().map(|pointer| operation("remove", pointer).into()));
     Ok(Some(written(&Value::Array(patch))))
 }

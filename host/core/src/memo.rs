@@ -31,17 +31,10 @@ impl Memo {
 
     /// The inputs that a pass left behind: live as it is after its writes.
     pub fn after(record: &crate::record::Record, judge: Digest) -> Self {
-        use crate::ports::Written;
-        let live = match &record.after {
-            Some(Written::Object(json)) => resource_version(json),
-            Some(Written::Deleted) => None,
-            None => record.live_resource_version.clone(),
+        let live = match (&record.after, record.written()) {
+            (Some(_), written) => written.map(|object| object.resource_version),
+            (None, _) => record.live_resource_version.clone(),
         };
         Self { desired: record.desired_digest, live, judge }
     }
-}
-
-fn resource_version(json: &[u8]) -> Option<Arc<str>> {
-    let object = trimtab_json::parse(json).ok()?;
-    object.str_at(&["metadata", "resourceVersion"]).map(Into::into)
 }

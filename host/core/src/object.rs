@@ -80,6 +80,19 @@ pub struct LiveObject {
     pub deleting: bool,
 }
 
+impl LiveObject {
+    /// Reads the index from an object's JSON text; `None` if it has no UID or resourceVersion.
+    pub fn read(json: Arc<[u8]>) -> Option<Self> {
+        let (uid, resource_version, deleting) = {
+            let object = trimtab_json::parse(&json).ok()?;
+            let text = |name| object.str_at(&["metadata", name]).map(Arc::<str>::from);
+            let deleting = object.at(&["metadata", "deletionTimestamp"]).is_some();
+            (text("uid")?, text("resourceVersion")?, deleting)
+        };
+        Some(Self { json, uid, resource_version, deleting })
+    }
+}
+
 /// What the host knows of an object in the cluster. *Unknown* is never *absent*.
 #[derive(Clone, Debug)]
 pub enum Live {

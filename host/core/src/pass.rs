@@ -4,8 +4,9 @@
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
 
 use crate::decision::{Comparison, Decision, Difference, Verdict};
-use crate::gate::{Change, Gated, Planned};
+use crate::gate::{Change, Gated, Permit, Planned};
 use crate::grant::Power;
+use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
@@ -51,8 +52,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let seen = self.compare(snapshot, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;
         let decision = self.decide(snapshot, &real.differences, record).await?;
-        let changes = self.gate(power, snapshot, &decision, real.refused, record)?;
-        self.write(snapshot, changes, record).await
+        let permits = self.gate(power, snapshot, &decision, real.refused, record)?;
+        self.write(snapshot, permits, record).await
     }
 
     async fn compare(
@@ -141,11 +142,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         decision: &Decision,
         refused: Option<String>,
         record: &mut Record,
-    ) -> Result<Vec<Change>, Outcome> {
+    ) -> Result<Vec<Permit>, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let Gated { changes, planned, refusals, left } = gate::gate(power, snapshot, decision)
+        let Gated { permits, planned, refusals, left } = gate::gate(power, snapshot, decision)
             .map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.planned = planned;
         record.refusals = refusals;
@@ -154,8 +155,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         {
             return Err(Outcome::Rejected(message));
         }
-        if !changes.is_empty() {
-            return Ok(changes);
+        if !permits.is_empty() {
+            return Ok(permits);
         }
         Err(match (record.planned.is_empty(), record.refusals.is_empty()) {
             (false, _) => Outcome::Observed,
@@ -169,31 +170,47 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     async fn write(
         &self,
         snapshot: &Snapshot,
-        changes: Vec<Change>,
+        permits: Vec<Permit>,
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
         let start = self.clock.elapsed();
-        for change in &changes {
-            let intent = Intent {
-                at_ms: snapshot.now_ms,
-                key: &snapshot.key,
-                plugin: &record.plugin,
-                planned: change.planned(),
-                revision: &record.revision,
-            };
-            self.journal.intent(&intent).map_err(|error| Outcome::Failed {
-                message: format!("{error}; nothing was written"),
-                retry_after: None,
-            })?;
-            let written = self.cluster.write(change).await;
-            record.timings.write = self.clock.elapsed() - start;
-            record.after = Some(written.map_err(|error| not_written(error, &record.differences))?);
+        let mut now = snapshot.clone();
+        let mut created = false;
+        for permit in &permits {
+            let changes = permit.changes(snapshot, &now);
+            for change in changes.map_err(|text| fault(PluginFault::Invalid(text)))? {
+                judgeable(&now)?;
+                let written = self.write_one(&now, &change, record).await;
+                record.timings.write = self.clock.elapsed() - start;
+                now.live = after(written?, record);
+                created |= change.planned().creates;
+            }
         }
         if let Some(Written::Object(json)) = &record.after {
             record.findings.extend(confirm::unkept(&snapshot.desired.json, json));
         }
-        let created = changes.iter().any(|change| change.planned().creates);
         Ok(if created { Outcome::Created } else { Outcome::Corrected })
+    }
+
+    async fn write_one(
+        &self,
+        snapshot: &Snapshot,
+        change: &Change,
+        record: &Record,
+    ) -> Result<Written, Outcome> {
+        let intent = Intent {
+            at_ms: snapshot.now_ms,
+            key: &snapshot.key,
+            plugin: &record.plugin,
+            planned: change.planned(),
+            revision: &record.revision,
+        };
+        self.journal.intent(&intent).map_err(|error| Outcome::Failed {
+            message: format!("{error}; nothing was written"),
+            retry_after: None,
+        })?;
+        let written = self.cluster.write(change).await;
+        written.map_err(|error| not_written(error, &record.differences))
     }
 
     fn show(&self, snapshot: &Snapshot, differences: &[Difference], record: &mut Record) {
@@ -208,6 +225,16 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     }
 }
 
+/// What the object is after a write, which the record keeps.
+fn after(written: Written, record: &mut Record) -> Live {
+    record.after = Some(written);
+    match (&record.after, record.written()) {
+        (Some(Written::Deleted), _) => Live::Absent,
+        (_, Some(object)) => Live::Present(object),
+        _ => Live::Unknown("the answer to the write is no object with a UID".into()),
+    }
+}
+
 /// Differences that are real, and why the server refuses to apply desired over them, if it does.
 struct Real {
     differences: Vec<Difference>,
@@ -217,8 +244,8 @@ struct Real {
 /// Whether there is anything to judge: never on a guess, never on an object that is going away.
 fn judgeable(snapshot: &Snapshot) -> Result<(), Outcome> {
     match &snapshot.live {
-        crate::object::Live::Unknown(reason) => Err(Outcome::Unknown(reason.to_string())),
-        crate::object::Live::Present(live) if live.deleting => {
+        Live::Unknown(reason) => Err(Outcome::Unknown(reason.to_string())),
+        Live::Present(live) if live.deleting => {
             Err(Outcome::Waiting("it is being deleted; it is made again when it is gone".into()))
         }
         _ => Ok(()),

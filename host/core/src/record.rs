@@ -237,11 +237,14 @@ pub struct Record {
 }
 
 impl Record {
-    /// UID of the object that this pass wrote, if it wrote one.
-    pub fn written_uid(&self) -> Option<Arc<str>> {
-        let Some(crate::ports::Written::Object(json)) = &self.after else { return None };
-        let object = trimtab_json::parse(json).ok()?;
-        object.str_at(&["metadata", "uid"]).map(Into::into)
+    /// The object that this pass left behind, if it wrote one.
+    pub fn written(&self) -> Option<crate::object::LiveObject> {
+        match &self.after {
+            Some(crate::ports::Written::Object(json)) => {
+                crate::object::LiveObject::read(json.clone())
+            }
+            _ => None,
+        }
     }
 
     /// Whether the pass found or did something that is worth a line in the journal.

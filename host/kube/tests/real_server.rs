@@ -589,7 +589,7 @@ fn change_of(snapshot: &Snapshot, action: Action) -> Change {
     let decision = Decision { actions: vec![action], ..Decision::default() };
     let mut gated = gate::gate(&power(actions), snapshot, &decision).unwrap();
     assert_eq!(gated.refusals, []);
-    gated.changes.remove(0)
+    gated.permits.remove(0).changes(snapshot, snapshot).unwrap().remove(0)
 }
 
 fn power(actions: BTreeSet<ActionKind>) -> Power {

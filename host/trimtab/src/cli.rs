@@ -98,7 +98,7 @@ impl Cli {
     fn log(&self) {
         use tracing_subscriber::EnvFilter;
         let filter = EnvFilter::try_from_default_env()
-            .unwrap_or_else(|_| EnvFilter::new("info,kube=warn,hyper=warn,tower=warn"));
+            .unwrap_or_else(|_| EnvFilter::new("info,kube_client=off,hyper=warn,tower=warn"));
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         let lines = tracing_subscriber::fmt()
             .with_env_filter(filter)

@@ -325,12 +325,12 @@ pub(crate) fn written_uids(state: &Path) -> HashMap<ObjectKey, Arc<str>> {
     #[serde(rename_all = "camelCase")]
     struct Wrote {
         object: ObjectLine,
-        written_uid: Arc<str>,
+        written_uid: String,
     }
     let Ok(text) = std::fs::read(state.join(FILE)) else { return HashMap::new() };
     text.split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice::<Wrote>(line).ok())
-        .map(|wrote| (ObjectKey::from(&wrote.object), wrote.written_uid))
+        .map(|wrote| (ObjectKey::from(&wrote.object), wrote.written_uid.into()))
         .collect()
 }
 
@@ -411,7 +411,7 @@ impl From<&Record> for PassLine {
             desired_digest: record.desired_digest.to_string(),
             live_uid: record.live_uid.as_deref().map(Into::into),
             live_resource_version: record.live_resource_version.as_deref().map(Into::into),
-            written_uid: record.written_uid().as_deref().map(Into::into),
+            written_uid: record.written().map(|object| object.uid.to_string()),
             differences: record.differences.iter().map(Into::into).collect(),
             actions: record.planned.iter().map(Into::into).collect(),
             refusals: record

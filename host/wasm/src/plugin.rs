@@ -131,23 +131,6 @@ impl Plugin {
         })
     }
 
-    /// TEMPORARY
-    pub fn perf_map(&self) -> String {
-        let component = self.loaded.pre.instance_pre().component();
-        let base = component.text().as_ptr() as usize;
-        component
-            .functions()
-            .map(|f| {
-                format!(
-                    "{:x} {:x} {}\n",
-                    base + f.offset,
-                    f.len,
-                    f.name.unwrap_or_else(|| "?".into())
-                )
-            })
-            .collect()
-    }
-
     pub(crate) fn turns(&self) -> (&Arc<Semaphore>, &Arc<Semaphore>) {
         (&self.loaded.turns, &self.loaded.sandbox.shared.turns)
     }

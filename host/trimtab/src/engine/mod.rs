@@ -482,14 +482,15 @@ impl Engine {
                 self.queue.again(&key);
             }
             Next::Again => {
-                self.queue.failed(&key, now, None, spread(&key));
+                let pause = self.queue.failed(&key, now, None, spread(&key));
+                tracing::warn!("{key} moves faster than it can be judged; looked at again in {pause:?}");
             }
             Next::Retry(at_least) => {
                 self.queue.failed(&key, now, at_least, spread(&key));
             }
         }
-        if let Some(uid) = record.written_uid() {
-            self.applied.insert(key.clone(), uid);
+        if let Some(written) = record.written() {
+            self.applied.insert(key.clone(), written.uid);
         }
         let Some(state) = self.keys.get_mut(&key) else { return };
         let since_event = state.since_event();

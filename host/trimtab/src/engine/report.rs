@@ -35,6 +35,7 @@ pub(super) fn log(record: &Record, since_event: Option<Duration>) {
 
 fn line(record: &Record, since_event: Option<Duration>) -> String {
     let verb = match record.outcome {
+        Outcome::Observed if record.live_uid.is_none() => "would create",
         Outcome::Observed => "would correct",
         ref other => other.as_str(),
     };
@@ -51,7 +52,7 @@ fn line(record: &Record, since_event: Option<Duration>) -> String {
     for refusal in &record.refusals {
         let _ = write!(text, "; {refusal}");
     }
-    if record.outcome != Outcome::Created {
+    if record.outcome != Outcome::Created && record.live_uid.is_some() {
         for difference in record.differences.iter().take(DIFFERENCES_AT_MOST) {
             let _ = write!(text, "; {}", difference_text(difference));
         }

@@ -27,7 +27,7 @@ fn a_second_start_loads_what_the_first_compiled() {
     let before = fs::metadata(&entry).unwrap().modified().unwrap();
     let plugin = Plugin::load(&bytes, &sandbox(dir.path())).unwrap();
     assert_eq!(compare(&plugin), Ok(Comparison::InSync));
-    assert_eq!(entries(dir.path()), [entry.clone()]);
+    assert_eq!(entries(dir.path()), std::slice::from_ref(&entry));
     assert_eq!(fs::metadata(&entry).unwrap().modified().unwrap(), before, "not written anew");
 }
 

@@ -1,8 +1,9 @@
 //! What goes out through the two imports: bounded, escaped, and only what was declared.
 
 use crate::guest::{compare, load, no_lookups, snapshot};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock};
 use tracing::field::{Field, Visit};
 use trimtab_core::decision::Comparison;
 use trimtab_core::identity::GroupKind;
@@ -10,9 +11,13 @@ use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::ports::PluginFault;
 use trimtab_wasm::{Limits, LookupError, Lookups};
 
-/// Keeps the lines that are logged.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
+thread_local! {
+    /// The lines that were logged on this thread: each test has one, and calls on it.
+    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps the lines of plugins.
+struct Lines;
 
 impl tracing::Subscriber for Lines {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
@@ -32,17 +37,20 @@ impl tracing::Subscriber for Lines {
         }
         let mut text = Text(String::new());
         event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
+        LINES.with_borrow_mut(|lines| lines.push(text.0));
     }
     fn enter(&self, _: &tracing::span::Id) {}
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
 fn logged(run: impl FnOnce()) -> Vec<String> {
-    let lines = Lines::default();
-    tracing::subscriber::with_default(lines.clone(), run);
-    let lines = lines.0.lock().unwrap();
-    lines.clone()
+    static INSTALLED: LazyLock<()> = LazyLock::new(|| {
+        tracing::subscriber::set_global_default(Lines).unwrap();
+    });
+    LazyLock::force(&INSTALLED);
+    LINES.with_borrow_mut(Vec::clear);
+    run();
+    LINES.take()
 }
 
 /// Logs this text at level error, then does `then`.

@@ -47,6 +47,25 @@ impl<'v> Key<'v> {
         }
     }
 
+    /// A number that equal keys share and others hardly do.
+    pub(crate) fn print(self) -> u32 {
+        let tag: u64 = match self {
+            Key::Absent => 1,
+            Key::Bool(value) => 2 + u64::from(value),
+            Key::Number(_) => 4,
+            Key::String(_) => 5,
+        };
+        let text = self.text().as_bytes();
+        let ends = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+            (Some(first), Some(last)) => {
+                u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29)
+            }
+            _ => text.iter().fold(0, |folded, &byte| folded << 8 | u64::from(byte)),
+        };
+        let mixed = (ends ^ tag << 56 ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as u32
+    }
+
     fn text(self) -> &'v str {
         match self {
             Key::Absent => "",
@@ -76,7 +95,12 @@ impl<'f> Keys<'f> {
         (0..).map_while(move |index| layout::key(bytes, at, index))
     }
 
-    fn key<'v>(item: &'v Value<'_>, name: &str, default: Option<&'v str>) -> Key<'v> {
+    /// A key field of an element.
+    pub(crate) fn key<'v>(
+        item: &'v Value<'_>,
+        name: &str,
+        default: Option<&'v str>,
+    ) -> Key<'v> {
         match item.get(name) {
             Some(value) if !value.is_null() => Key::of(value),
             _ => default.map_or(Key::Absent, Key::of_text),

@@ -14,6 +14,8 @@
 //! A slot is a place (a field, the items of a list), a node is a type: many slots share a node, and
 //! a type may contain itself.
 
+use core::cmp::Ordering;
+
 /// The version of the format: the first byte of every buffer.
 pub const VERSION: u8 = 1;
 
@@ -66,15 +68,16 @@ fn raw(bytes: &[u8], at: u32) -> Option<&[u8]> {
     rest.get(2..2 + length)
 }
 
-/// Node, default and marks of a slot that leads somewhere.
-pub(super) fn slot(bytes: &[u8], at: u32) -> Option<(u32, u32, u16)> {
+/// Node, its bits, default and marks of a slot that leads somewhere.
+pub(super) fn slot(bytes: &[u8], at: u32) -> Option<(u32, u32, u32, u16)> {
     if at < HEADER {
         return None;
     }
-    let node = word(bytes, at)?;
-    let default = word(bytes, at.checked_add(4)?)?;
-    let marks = word(bytes, at.checked_add(8)?)? as u16;
-    (node >= HEADER && word(bytes, node).is_some()).then_some((node, default, marks))
+    let slot = bytes.get(at as usize..)?.first_chunk::<12>()?;
+    let [a, b, c, d, e, f, g, h, i, j, ..] = *slot;
+    let node = u32::from_le_bytes([a, b, c, d]);
+    let bits = if node < HEADER { None } else { word(bytes, node) }?;
+    Some((node, bits, u32::from_le_bytes([e, f, g, h]), u16::from_le_bytes([i, j])))
 }
 
 /// How many optional words stand before the one whose bit is `bit`.
@@ -101,21 +104,46 @@ pub(super) fn keys(bytes: &[u8], node: u32, bits: u32) -> Option<u32> {
     optional(bytes, node, bits, bits::HAS_KEYS)
 }
 
+/// The first eight bytes of a text as a number, filled up with zeros: in the order of the texts, as
+/// far as it tells them apart.
+fn prefix(text: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    for (slot, &byte) in first.iter_mut().zip(text) {
+        *slot = byte;
+    }
+    u64::from_be_bytes(first)
+}
+
+/// How the text at an offset stands to `name`, whose [`prefix`] is `wanted`. Most names differ
+/// within the first bytes or have no more, and those are compared at once.
+fn compare(bytes: &[u8], at: u32, name: &str, wanted: u64) -> Option<Ordering> {
+    if let Some([a, b, first @ ..]) = bytes.get(at as usize..)?.first_chunk::<10>() {
+        let length = usize::from(u16::from_le_bytes([*a, *b]));
+        // What follows the text is not part of it.
+        let beyond = if length < 8 { u64::MAX >> (8 * length) } else { 0 };
+        let order = (u64::from_be_bytes(*first) & !beyond).cmp(&wanted);
+        if order != Ordering::Equal || (length <= 8 && length == name.len()) {
+            return Some(order);
+        }
+    }
+    Some(raw(bytes, at)?.cmp(name.as_bytes()))
+}
+
 /// The slot of the field `name`.
 pub(super) fn find(bytes: &[u8], node: u32, bits: u32, name: &str) -> Option<u32> {
     let count = optional(bytes, node, bits, bits::HAS_FIELDS)?;
     let start = node.checked_add(8 + 4 * before(bits, bits::HAS_FIELDS))? as usize;
     let table = bytes.get(start..)?;
+    let wanted = prefix(name.as_bytes());
     let (mut low, mut high) = (0, count as usize);
     while low < high {
         let middle = low + (high - low) / 2;
         let entry = table.get(middle.checked_mul(8)?..)?.first_chunk::<8>()?;
         let [a, b, c, d, e, f, g, h] = *entry;
-        let held = raw(bytes, u32::from_le_bytes([a, b, c, d]))?;
-        match held.cmp(name.as_bytes()) {
-            core::cmp::Ordering::Equal => return Some(u32::from_le_bytes([e, f, g, h])),
-            core::cmp::Ordering::Less => low = middle + 1,
-            core::cmp::Ordering::Greater => high = middle,
+        match compare(bytes, u32::from_le_bytes([a, b, c, d]), name, wanted)? {
+            Ordering::Equal => return Some(u32::from_le_bytes([e, f, g, h])),
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
         }
     }
     None

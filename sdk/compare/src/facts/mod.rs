@@ -119,8 +119,9 @@ impl<'f> Node<'f> {
         Node { bytes: &[], at: 0, bits: 0, default: 0, marks: 0, guess: Guess::Free };
 
     fn read(bytes: &'f [u8], slot: u32) -> Self {
-        let Some((at, default, marks)) = layout::slot(bytes, slot) else { return Self::UNKNOWN };
-        let bits = layout::word(bytes, at).unwrap_or(0);
+        let Some((at, bits, default, marks)) = layout::slot(bytes, slot) else {
+            return Self::UNKNOWN;
+        };
         Node { bytes, at, bits, default, marks, guess: Guess::Free }
     }
 

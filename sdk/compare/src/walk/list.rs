@@ -99,7 +99,7 @@ impl<'a> Walk<'a> {
             // Live repeats a key that desired states once: only replacing the list mends that.
             self.report(Kind::Changed, None, Some(live), node, trail);
         }
-        if !self.quiet {
+        if self.judges_strays() {
             for live in elements.rest() {
                 self.stray_element(live, node, &trail.keyed(keys, live));
             }
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
                 self.report(Kind::Missing, Some(Cow::Borrowed(desired)), None, &item, &trail);
             }
         }
-        if !self.quiet {
+        if self.judges_strays() {
             for live in elements.rest().filter(|live| !live.is_null()) {
                 let trail = trail.element(live);
                 if self.evidence(&trail) || !self.managed {

@@ -62,7 +62,9 @@ impl<'v> Members<'v> {
             return Some(self.next);
         }
         if self.object.len() <= SMALL {
-            return self.object.iter().position(|(key, _)| key == name);
+            // Live has the same order with members in between, more often than not.
+            let is = |position: &usize| self.object.member(*position).is_some_and(|(key, _)| key == name);
+            return (self.next..self.object.len()).chain(0..self.next).find(is);
         }
         let key = |position: usize| self.object.member(position).map(|(key, _)| key);
         if self.order.is_empty() {
@@ -89,31 +91,64 @@ pub(super) enum By<'k> {
     Value,
 }
 
-impl By<'_> {
-    fn compare(self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
-        match self {
-            By::Keys(keys) => keys.compare(a, b),
-            By::Value => Key::of(a).cmp(&Key::of(b)),
-        }
-    }
-}
-
 /// The elements of a list, taken one by one.
+///
+/// What the facts say of the key is read once, and so is each element's first key field, as a
+/// print: equal elements have equal prints, and only elements with equal prints are compared.
 pub(super) struct Elements<'v, 'k> {
     items: &'v [Value<'v>],
     by: By<'k>,
+    /// The first key field, with its default.
+    first: Option<(&'k str, Option<&'k str>)>,
+    /// Whether there is no other.
+    single: bool,
+    /// The prints of few elements, once there was a question.
+    prints: [u32; SMALL],
+    printed: bool,
     taken: Taken,
+    /// The order of many elements, once there was a question.
     order: Vec<u32>,
 }
 
 impl<'v, 'k> Elements<'v, 'k> {
+    #[inline(never)]
     pub(super) fn new(items: &'v [Value<'v>], by: By<'k>) -> Self {
-        Elements { items, by, taken: Taken::new(items.len()), order: Vec::new() }
+        let (first, single) = match by {
+            By::Value => (None, true),
+            By::Keys(keys) => {
+                let mut fields = keys.iter();
+                (fields.next(), fields.next().is_none())
+            }
+        };
+        let taken = Taken::new(items.len());
+        let (prints, printed, order) = ([0; SMALL], false, Vec::new());
+        Elements { items, by, first, single, prints, printed, taken, order }
+    }
+
+    /// The first key field of an element.
+    fn head<'x>(&self, item: &'x Value<'_>) -> Key<'x>
+    where
+        'k: 'x,
+    {
+        match (self.by, self.first) {
+            (By::Value, _) => Key::of(item),
+            (By::Keys(_), Some((name, default))) => Keys::key(item, name, default),
+            (By::Keys(_), None) => Key::Absent,
+        }
+    }
+
+    /// An order of elements; equal are those with the same key.
+    fn order_of(&self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
+        let order = self.head(a).cmp(&self.head(b));
+        match self.by {
+            By::Keys(keys) if order == Ordering::Equal && !self.single => keys.compare(a, b),
+            _ => order,
+        }
     }
 
     /// How the element at a position stands to another.
     fn compare(&self, position: usize, item: &Value<'_>) -> Ordering {
-        self.items.get(position).map_or(Ordering::Greater, |held| self.by.compare(held, item))
+        self.items.get(position).map_or(Ordering::Greater, |held| self.order_of(held, item))
     }
 
     fn sort(&mut self) {
@@ -125,14 +160,27 @@ impl<'v, 'k> Elements<'v, 'k> {
         }
     }
 
+    fn print(&mut self) {
+        if !self.printed {
+            let mut prints = [0; SMALL];
+            for (print, item) in prints.iter_mut().zip(self.items) {
+                *print = self.head(item).print();
+            }
+            (self.prints, self.printed) = (prints, true);
+        }
+    }
+
     /// The element that equals `item`, taken from now on; of several the last, which is the one
     /// that has effect, and all are taken. The second answer is whether there were several.
     pub(super) fn take(&mut self, item: &Value<'_>) -> Option<(&'v Value<'v>, bool)> {
         let mut found = None;
         let mut several = false;
         if self.items.len() <= SMALL {
-            for position in (0..self.items.len()).rev() {
-                if self.compare(position, item) == Ordering::Equal {
+            self.print();
+            let wanted = self.head(item).print();
+            let prints = &self.prints;
+            for (position, item_print) in prints.get(..self.items.len()).unwrap_or_default().iter().enumerate().rev() {
+                if *item_print == wanted && self.compare(position, item) == Ordering::Equal {
                     self.taken.set(position);
                     several |= found.is_some();
                     found = found.or(Some(position));
@@ -164,10 +212,14 @@ impl<'v, 'k> Elements<'v, 'k> {
     /// An element that equals an earlier one.
     pub(super) fn duplicate(&mut self) -> Option<&'v Value<'v>> {
         if self.items.len() <= SMALL {
-            let repeats = |(position, item): &(usize, &Value<'_>)| {
-                (0..*position).any(|earlier| self.compare(earlier, item) == Ordering::Equal)
+            self.print();
+            let repeats = |(position, (item, wanted)): &(usize, (&Value<'_>, &u32))| {
+                let earlier = self.prints.iter().take(*position).enumerate();
+                let mut alike = earlier.filter(|(_, print)| print == wanted);
+                alike.any(|(earlier, _)| self.compare(earlier, item) == Ordering::Equal)
             };
-            return self.items.iter().enumerate().find(repeats).map(|(_, item)| item);
+            let mut items = self.items.iter().zip(&self.prints).enumerate();
+            return items.find(repeats).map(|(_, (item, _))| item);
         }
         self.sort();
         let mut pairs = self.order.iter().zip(self.order.iter().skip(1));

@@ -52,13 +52,18 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let Some(value) = held.take(name) else { continue };
+            let desired = stated.take(name).filter(|desired| !desired.is_null());
+            // What is stated is not released, and nothing is owned within it.
+            if desired.is_some() && is_leaf(below) {
+                continue;
+            }
             if !is_ours_to_release(name, trail) {
                 continue;
             }
             let child = node.field(name);
             let here = trail.field(name);
-            match stated.take(name) {
-                Some(desired) if !desired.is_null() => {
+            match desired {
+                Some(desired) => {
                     self.released_below(below, Some(desired), value, &child, &here);
                 }
                 _ if trail.depth() == 0 && name == "data" && wanted.get("stringData").is_some() => {
@@ -110,6 +115,10 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) {
+        // As it is for most lists: all that live has is stated.
+        if wanted == live {
+            return;
+        }
         let (keys, item) = (node.keys(), node.item());
         let mut stated = Elements::new(wanted, By::Keys(keys));
         let mut held = Elements::new(live, By::Keys(keys));
@@ -139,6 +148,11 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// Whether a field set names nothing beneath a place.
+fn is_leaf(fields: &Object<'_>) -> bool {
+    fields.is_empty() || (fields.len() == 1 && fields.get(".").is_some())
 }
 
 /// Whether a member that we own and no longer state is ours to let go: not what is the server's.

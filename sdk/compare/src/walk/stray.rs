@@ -7,6 +7,12 @@ use crate::{Kind, scalar};
 use trimtab_json::{Object, Value};
 
 impl<'a> Walk<'a> {
+    /// Whether anything that only live has could be stray: not if it says who wrote what, and that
+    /// is nobody but us and the control plane.
+    pub(super) fn judges_strays(&self) -> bool {
+        !self.quiet && !(self.managed && self.foreign.is_empty())
+    }
+
     /// Live has the member `name` in an object that desired states without it; `siblings` are that
     /// object's members in live.
     #[inline(never)]
@@ -18,10 +24,7 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) {
-        if self.quiet || node.is_server_set() || reads_as_default(live, node) {
-            return;
-        }
-        if self.foreign.is_empty() && self.managed {
+        if !self.judges_strays() || node.is_server_set() || reads_as_default(live, node) {
             return;
         }
         if self.limited && trail.is_within("resources") {

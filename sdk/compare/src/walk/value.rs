@@ -80,7 +80,7 @@ impl<'a> Walk<'a> {
             let live = members.take(name);
             self.member(desired, live, node, &node.field(name), &trail.field(name))?;
         }
-        if !self.quiet {
+        if self.judges_strays() {
             for (name, value) in members.rest() {
                 self.stray(name, value, held, &node.field(name), &trail.field(name));
             }

@@ -85,6 +85,9 @@ pub(crate) fn time(time: Duration) -> String {
 }
 
 fn shown(ratio: &Ratio) -> String {
+    if ratio.median < 0.001 {
+        return "< 0.001×".to_owned();
+    }
     let digits = if ratio.median < 0.1 { 4 } else { 2 };
     let (low, high) = ratio.quartiles;
     format!("{:.digits$}× ({low:.digits$}–{high:.digits$})", ratio.median)

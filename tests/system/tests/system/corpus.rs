@@ -181,10 +181,9 @@ async fn hold(cluster: &Cluster, room: &mut Room) -> Result<String> {
     ensure!(host.stop().await?.success(), "the host did not end well");
     // Fewer only where a project has no more objects that can be changed at all.
     ensure!(done > 0, "nothing could be changed: {stubborn:#?}");
-    if done < DRIFTS {
-        for reason in &stubborn {
-            say(&format!("corpus {}: cannot be made to drift: {reason}", room.user()));
-        }
+    if let (true, Some(first)) = (done < DRIFTS, stubborn.first()) {
+        let (name, count) = (room.user(), stubborn.len());
+        say(&format!("corpus {name}: {count} objects cannot be made to drift, the first: {first}"));
     }
     Ok(format!(
         "; {done} drifts of {} kinds corrected, the slowest seen after {} ms",
