@@ -147,8 +147,8 @@ pub(crate) fn compile(package: &Package) -> Result<PathBuf, Error> {
 
 /// Settings for every crate of a plugin, which give way to the user's own `RUSTFLAGS`.
 ///
-/// Panic messages name files as `./src/lib.rs`, wherever the crate was built: the same source gives
-/// the same digest on every machine, and the file tells nobody's home.
+/// Panic messages name files as `./src/lib.rs`, wherever the crate was built: the file tells
+/// nobody's home. (Its digest still differs between two folders: cargo's crate hashes hold paths.)
 fn settings(workspace_root: &Path) -> OsString {
     let cargo_home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
