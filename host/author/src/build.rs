@@ -71,7 +71,7 @@ pub(crate) fn build_bytes(dir: &Path) -> Result<(String, Vec<u8>, Inspection), E
     let core = fs::read(&core).map_err(Error::file(&core))?;
     let component = component::encode(&package.name, &core)?;
     let wit = trimtab_wasm::wit_version(&component)?;
-    let bytes = component::with_manifest(component, &plugin.to_json(&package, &wit)?);
+    let bytes = component::with_manifest(&component, &plugin.to_json(&package, &wit)?);
     let inspection = inspect(&bytes)?;
     Ok((plugin.name(&package).to_owned(), bytes, inspection))
 }

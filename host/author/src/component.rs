@@ -26,10 +26,38 @@ pub(crate) fn encode(package: &str, core: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// The component with its manifest.
-pub(crate) fn with_manifest(mut component: Vec<u8>, json: &[u8]) -> Vec<u8> {
+pub(crate) fn with_manifest(component: &[u8], json: &[u8]) -> Vec<u8> {
+    let mut component = without_names(component);
     let section = CustomSection { name: trimtab_wasm::MANIFEST_SECTION.into(), data: json.into() };
     ComponentSection::append_to_component(&section, &mut component);
     component
+}
+
+/// Without the component's own names, which the encoder writes and nobody reads.
+fn without_names(component: &[u8]) -> Vec<u8> {
+    let mut lean = Vec::with_capacity(component.len());
+    let mut copied = 0;
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
+        match &payload {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if let Payload::CustomSection(section) = payload
+            && section.name() == "component-name"
+            && depth == 0
+        {
+            // The section's header: its id, and its size in as many bytes as that needs.
+            let range = section.range();
+            let size_bytes = (1..=5).find(|bytes| range.len() < 1 << (7 * bytes)).unwrap_or(5);
+            let start = range.start.saturating_sub(1 + size_bytes);
+            lean.extend_from_slice(component.get(copied..start).unwrap_or_default());
+            copied = range.end;
+        }
+    }
+    lean.extend_from_slice(component.get(copied..).unwrap_or_default());
+    lean
 }
 
 /// Without names, debug information and producers, which nobody reads in the sandbox; the second

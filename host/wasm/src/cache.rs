@@ -72,11 +72,15 @@ impl Cache {
         let kept = component
             .serialize()
             .map_err(|error| io::Error::other(format!("{error:#}")))
-            .and_then(|code| self.write(&file, &digest, &code));
-        if let Err(error) = kept {
-            tracing::warn!(file = %file.display(), %error, "compiled code is not kept");
+            .and_then(|code| self.write(&file, &digest, &code).map(|()| code));
+        match kept {
+            // As loaded it takes a third of the memory that it has as compiled.
+            Ok(code) => Ok(load_own(engine, &code).unwrap_or(component)),
+            Err(error) => {
+                tracing::warn!(file = %file.display(), %error, "compiled code is not kept");
+                Ok(component)
+            }
         }
-        Ok(component)
     }
 
     fn file(&self, digest: &Digest) -> PathBuf {

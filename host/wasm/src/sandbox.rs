@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{
-    Collector, Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel,
+    Collector, Config, Enabled, Engine, Inlining, InstanceAllocationStrategy, OptLevel,
     PoolingAllocationConfig, RegallocAlgorithm, Strategy,
 };
 
@@ -112,6 +112,8 @@ fn config(calls: usize) -> Config {
     config
         .strategy(Strategy::Cranelift)
         .cranelift_opt_level(OptLevel::Speed)
+        // Guests are linked small: what pays inlined is inlined here (an eighth of a call).
+        .compiler_inlining(Inlining::Yes)
         .cranelift_regalloc_algorithm(RegallocAlgorithm::Backtracking)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls)))
         .epoch_interruption(true)

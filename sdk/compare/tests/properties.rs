@@ -206,6 +206,28 @@ fn ten_thousand_keyed_elements_in_another_order_are_linear() {
 }
 
 #[test]
+fn ten_thousand_elements_that_we_own_are_linear() {
+    let ship = |managed: &str, buoys: &str| {
+        format!(
+            r#"{{"apiVersion":"sea.test/v1","kind":"Ship",{managed}"spec":{{"buoys":[{buoys}]}}}}"#
+        )
+    };
+    grows_linearly(|count| {
+        // The first has its key by default; the server adds a member to each, so none are equal.
+        let key = |n: usize| if n == 1 { String::new() } else { format!("\"id\":{n},") };
+        let (there, _) = parts(count, |n| format!(r#"{{{}"light":"x"}}"#, key(n + 1)));
+        let (_, back) = parts(count, |n| format!(r#"{{"id":{},"at":[],"light":"x"}}"#, n + 1));
+        let (fields, _) = parts(count, |n| {
+            format!(r#""k:{{\"id\":{}}}":{{".":{{}},"f:light":{{}},"f:at":{{".":{{}}}}}}"#, n + 1)
+        });
+        let managed = format!(
+            r#""metadata":{{"managedFields":[{{"manager":"t","operation":"Apply","apiVersion":"sea.test/v1","fieldsV1":{{"f:spec":{{"f:buoys":{{{fields}}}}}}}}}]}},"#
+        );
+        timed(&ship("", &there), &ship(&managed, &back), 0)
+    });
+}
+
+#[test]
 fn ten_thousand_members_in_another_order_are_linear() {
     let map = |data: &str| format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","data":{{{data}}}}}"#);
     grows_linearly(|count| {

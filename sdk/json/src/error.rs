@@ -63,7 +63,7 @@ impl fmt::Display for Error {
             ErrorKind::Escape => "the string holds an unknown escape",
             ErrorKind::ControlCharacter => "the string holds a raw control character",
             ErrorKind::DuplicateKey(key) => {
-                return write!(f, "the key {key:?} is stated twice, at byte {}", self.offset);
+                return write!(f, "the key \"{key}\" is stated twice, at byte {}", self.offset);
             }
             ErrorKind::TooDeep => "the nesting is too deep",
             ErrorKind::TrailingBytes => "something follows the document",

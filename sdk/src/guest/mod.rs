@@ -1,12 +1,13 @@
 //! The edge of the sandbox: an author's [`Reconciler`] behind the contract's exports.
 //!
 //! Exists for wasm32 alone. `bindings.rs` is generated, `bump.rs` is the allocator, `convert.rs`
-//! turns the SDK's values into the contract's.
+//! turns the SDK's values into the contract's, `memcmp.rs` is what the target lacks.
 
 pub mod bindings;
 #[cfg(feature = "bump")]
 mod bump;
 mod convert;
+mod memcmp;
 
 use crate::log::Level;
 use crate::lookup::{LookupError, Related};

@@ -483,7 +483,9 @@ impl Engine {
             }
             Next::Again => {
                 let pause = self.queue.failed(&key, now, None, spread(&key));
-                tracing::warn!("{key} moves faster than it can be judged; looked at again in {pause:?}");
+                tracing::warn!(
+                    "{key} moves faster than it can be judged; looked at again in {pause:?}"
+                );
             }
             Next::Retry(at_least) => {
                 self.queue.failed(&key, now, at_least, spread(&key));

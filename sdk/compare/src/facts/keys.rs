@@ -48,6 +48,7 @@ impl<'v> Key<'v> {
     }
 
     /// A number that equal keys share and others hardly do.
+    #[inline(never)]
     pub(crate) fn print(self) -> u32 {
         let tag: u64 = match self {
             Key::Absent => 1,
@@ -91,25 +92,26 @@ impl<'f> Keys<'f> {
 
     /// The key fields' names and defaults (JSON text), in the schema's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'f str, Option<&'f str>)> + use<'f> {
+        self.iter_from(0)
+    }
+
+    fn iter_from(&self, index: u32) -> impl Iterator<Item = (&'f str, Option<&'f str>)> + use<'f> {
         let Keys { bytes, at } = *self;
-        (0..).map_while(move |index| layout::key(bytes, at, index))
+        (index..).map_while(move |index| layout::key(bytes, at, index))
     }
 
     /// A key field of an element.
-    pub(crate) fn key<'v>(
-        item: &'v Value<'_>,
-        name: &str,
-        default: Option<&'v str>,
-    ) -> Key<'v> {
+    pub(crate) fn key<'v>(item: &'v Value<'_>, name: &str, default: Option<&'v str>) -> Key<'v> {
         match item.get(name) {
             Some(value) if !value.is_null() => Key::of(value),
             _ => default.map_or(Key::Absent, Key::of_text),
         }
     }
 
-    /// An order of elements by their keys.
-    pub(crate) fn compare(&self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
-        for (name, default) in self.iter() {
+    /// An order of elements by their keys but for the first field.
+    #[inline(never)]
+    pub(crate) fn compare_rest(&self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
+        for (name, default) in self.iter_from(1) {
             let order = Self::key(a, name, default).cmp(&Self::key(b, name, default));
             if order != Ordering::Equal {
                 return order;
@@ -124,5 +126,37 @@ impl<'f> Keys<'f> {
             (name.to_owned(), Self::key(item, name, default).text().to_owned())
         };
         self.iter().map(text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Key;
+    use trimtab_json::Value;
+
+    #[test]
+    fn a_default_has_the_print_of_the_same_key_stated() {
+        let stated = [Value::from("TCP"), Value::from(80_i64), Value::from(true), Value::Null];
+        for (value, default) in stated.iter().zip(["\"TCP\"", "80", "true", "null"]) {
+            let (value, default) = (Key::of(value), Key::of_text(default));
+            assert_eq!(value, default);
+            assert_eq!(value.print(), default.print());
+        }
+    }
+
+    #[test]
+    fn other_keys_have_other_prints() {
+        let texts =
+            ["", "a", "b", "ab", "setting-name-01", "setting-name-02", "my-long-name", "true"];
+        let mut prints: alloc::vec::Vec<u32> = texts
+            .iter()
+            .flat_map(|text| [Key::String(text), Key::Number(text)])
+            .chain([Key::Absent, Key::Bool(true), Key::Bool(false)])
+            .map(Key::print)
+            .collect();
+        let count = prints.len();
+        prints.sort_unstable();
+        prints.dedup();
+        assert_eq!(prints.len(), count);
     }
 }

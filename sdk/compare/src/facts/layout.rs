@@ -133,18 +133,17 @@ fn compare(bytes: &[u8], at: u32, name: &str, wanted: u64) -> Option<Ordering> {
 pub(super) fn find(bytes: &[u8], node: u32, bits: u32, name: &str) -> Option<u32> {
     let count = optional(bytes, node, bits, bits::HAS_FIELDS)?;
     let start = node.checked_add(8 + 4 * before(bits, bits::HAS_FIELDS))? as usize;
-    let table = bytes.get(start..)?;
+    let (entries, _) = bytes.get(start..)?.as_chunks::<8>();
+    let mut entries = entries.get(..count as usize)?;
     let wanted = prefix(name.as_bytes());
-    let (mut low, mut high) = (0, count as usize);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let entry = table.get(middle.checked_mul(8)?..)?.first_chunk::<8>()?;
-        let [a, b, c, d, e, f, g, h] = *entry;
-        match compare(bytes, u32::from_le_bytes([a, b, c, d]), name, wanted)? {
-            Ordering::Equal => return Some(u32::from_le_bytes([e, f, g, h])),
-            Ordering::Less => low = middle + 1,
-            Ordering::Greater => high = middle,
-        }
+    while let Some((before, [[a, b, c, d, slot @ ..], after @ ..])) =
+        entries.split_at_checked(entries.len() / 2)
+    {
+        entries = match compare(bytes, u32::from_le_bytes([*a, *b, *c, *d]), name, wanted)? {
+            Ordering::Equal => return Some(u32::from_le_bytes(*slot)),
+            Ordering::Less => after,
+            Ordering::Greater => before,
+        };
     }
     None
 }
@@ -158,4 +157,44 @@ pub(super) fn key(bytes: &[u8], at: u32, index: u32) -> Option<(&str, Option<&st
     let name = text(bytes, word(bytes, entry)?)?;
     let default = word(bytes, entry.checked_add(4)?)?;
     Some((name, if default == 0 { None } else { text(bytes, default) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{compare, prefix};
+    use alloc::vec::Vec;
+
+    #[test]
+    fn names_are_ordered_bytewise_wherever_they_differ() {
+        let names = [
+            "",
+            "\0",
+            "a",
+            "a\0",
+            "ab",
+            "abcdefg",
+            "abcdefg\0",
+            "abcdefgh",
+            "abcdefgha",
+            "abcdefghb",
+            "abcdefgi",
+            "b",
+            "z",
+            "ä",
+        ];
+        for held in names {
+            let mut alone = Vec::from((held.len() as u16).to_le_bytes());
+            alone.extend_from_slice(held.as_bytes());
+            let mut followed = alone.clone();
+            followed.extend_from_slice(b"abcdefghi");
+            for name in names {
+                let wanted = Some(held.as_bytes().cmp(name.as_bytes()));
+                let prefix = prefix(name.as_bytes());
+                assert_eq!(compare(&alone, 0, name, prefix), wanted, "{held:?} {name:?}");
+                assert_eq!(compare(&followed, 0, name, prefix), wanted, "{held:?} {name:?}");
+            }
+        }
+        assert_eq!(compare(&[9, 0, b'a'], 0, "a", prefix(b"a")), None);
+        assert_eq!(compare(&[], 1, "a", prefix(b"a")), None);
+    }
 }

@@ -72,7 +72,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// By key, in any order.
+    /// By key, in any order. Not inlined: what it keeps is large, and other lists nest deeper.
+    #[inline(never)]
     fn keyed(
         &mut self,
         wanted: &'a [Value<'a>],
@@ -81,8 +82,8 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) -> Answer {
-        self.no_duplicate_keys(wanted, node, trail)?;
         let (keys, item) = (node.keys(), node.item());
+        self.no_duplicate_keys(wanted, node, trail)?;
         let mut elements = Elements::new(held, By::Keys(keys));
         let mut repeated = false;
         for desired in wanted {
@@ -108,6 +109,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Two elements with one key are an error; so is an element that is no object.
+    #[inline(never)]
     pub(super) fn no_duplicate_keys(
         &mut self,
         wanted: &'a [Value<'a>],

@@ -50,6 +50,7 @@ impl<'v> Members<'v> {
     }
 
     /// The value of `name`, which counts as taken from now on.
+    #[inline(never)]
     pub(super) fn take(&mut self, name: &str) -> Option<&'v Value<'v>> {
         let position = self.find(name)?;
         self.taken.set(position);
@@ -63,7 +64,9 @@ impl<'v> Members<'v> {
         }
         if self.object.len() <= SMALL {
             // Live has the same order with members in between, more often than not.
-            let is = |position: &usize| self.object.member(*position).is_some_and(|(key, _)| key == name);
+            let is = |position: &usize| {
+                self.object.member(*position).is_some_and(|(key, _)| key == name)
+            };
             return (self.next..self.object.len()).chain(0..self.next).find(is);
         }
         let key = |position: usize| self.object.member(position).map(|(key, _)| key);
@@ -126,6 +129,7 @@ impl<'v, 'k> Elements<'v, 'k> {
     }
 
     /// The first key field of an element.
+    #[inline(never)]
     fn head<'x>(&self, item: &'x Value<'_>) -> Key<'x>
     where
         'k: 'x,
@@ -137,29 +141,30 @@ impl<'v, 'k> Elements<'v, 'k> {
         }
     }
 
-    /// An order of elements; equal are those with the same key.
-    fn order_of(&self, a: &Value<'_>, b: &Value<'_>) -> Ordering {
-        let order = self.head(a).cmp(&self.head(b));
+    /// How the element at a position stands to another, whose first key field is given.
+    #[inline(never)]
+    fn compare(&self, position: usize, head: Key<'_>, item: &Value<'_>) -> Ordering {
+        let Some(held) = self.items.get(position) else { return Ordering::Greater };
+        let order = self.head(held).cmp(&head);
         match self.by {
-            By::Keys(keys) if order == Ordering::Equal && !self.single => keys.compare(a, b),
+            By::Keys(keys) if order == Ordering::Equal && !self.single => {
+                keys.compare_rest(held, item)
+            }
             _ => order,
         }
     }
 
-    /// How the element at a position stands to another.
-    fn compare(&self, position: usize, item: &Value<'_>) -> Ordering {
-        self.items.get(position).map_or(Ordering::Greater, |held| self.order_of(held, item))
-    }
-
+    #[inline(never)]
     fn sort(&mut self) {
         if self.order.is_empty() {
             self.order = order(self.items.len(), &mut |a, b| match self.items.get(b) {
-                Some(b) => self.compare(a, b),
+                Some(b) => self.compare(a, self.head(b), b),
                 None => Ordering::Less,
             });
         }
     }
 
+    #[inline(never)]
     fn print(&mut self) {
         if !self.printed {
             let mut prints = [0; SMALL];
@@ -172,15 +177,17 @@ impl<'v, 'k> Elements<'v, 'k> {
 
     /// The element that equals `item`, taken from now on; of several the last, which is the one
     /// that has effect, and all are taken. The second answer is whether there were several.
+    #[inline(never)]
     pub(super) fn take(&mut self, item: &Value<'_>) -> Option<(&'v Value<'v>, bool)> {
         let mut found = None;
         let mut several = false;
+        let head = self.head(item);
         if self.items.len() <= SMALL {
             self.print();
-            let wanted = self.head(item).print();
-            let prints = &self.prints;
-            for (position, item_print) in prints.get(..self.items.len()).unwrap_or_default().iter().enumerate().rev() {
-                if *item_print == wanted && self.compare(position, item) == Ordering::Equal {
+            let wanted = head.print();
+            let prints = self.prints.get(..self.items.len()).unwrap_or_default();
+            for (position, print) in prints.iter().enumerate().rev() {
+                if *print == wanted && self.compare(position, head, item) == Ordering::Equal {
                     self.taken.set(position);
                     several |= found.is_some();
                     found = found.or(Some(position));
@@ -188,11 +195,12 @@ impl<'v, 'k> Elements<'v, 'k> {
             }
         } else {
             self.sort();
-            let less = |position: &u32| self.compare(*position as usize, item) == Ordering::Less;
+            let less =
+                |position: &u32| self.compare(*position as usize, head, item) == Ordering::Less;
             let first = self.order.partition_point(less);
             for &position in self.order.get(first..).unwrap_or_default() {
                 let position = position as usize;
-                if self.compare(position, item) != Ordering::Equal {
+                if self.compare(position, head, item) != Ordering::Equal {
                     break;
                 }
                 self.taken.set(position);
@@ -216,7 +224,8 @@ impl<'v, 'k> Elements<'v, 'k> {
             let repeats = |(position, (item, wanted)): &(usize, (&Value<'_>, &u32))| {
                 let earlier = self.prints.iter().take(*position).enumerate();
                 let mut alike = earlier.filter(|(_, print)| print == wanted);
-                alike.any(|(earlier, _)| self.compare(earlier, item) == Ordering::Equal)
+                let same = |at| self.compare(at, self.head(item), item) == Ordering::Equal;
+                alike.any(|(earlier, _)| same(earlier))
             };
             let mut items = self.items.iter().zip(&self.prints).enumerate();
             return items.find(repeats).map(|(_, (item, _))| item);
@@ -225,7 +234,7 @@ impl<'v, 'k> Elements<'v, 'k> {
         let mut pairs = self.order.iter().zip(self.order.iter().skip(1));
         pairs.find_map(|(a, b)| {
             let item = self.items.get(*b as usize)?;
-            (self.compare(*a as usize, item) == Ordering::Equal).then_some(item)
+            (self.compare(*a as usize, self.head(item), item) == Ordering::Equal).then_some(item)
         })
     }
 }

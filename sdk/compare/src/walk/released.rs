@@ -51,10 +51,14 @@ impl<'a> Walk<'a> {
             let (Some(name), Some(below)) = (raw.strip_prefix("f:"), below.as_object()) else {
                 continue;
             };
-            let Some(value) = held.take(name) else { continue };
             let desired = stated.take(name).filter(|desired| !desired.is_null());
             // What is stated is not released, and nothing is owned within it.
             if desired.is_some() && is_leaf(below) {
+                continue;
+            }
+            let Some(value) = held.take(name) else { continue };
+            // All that live has there is stated.
+            if desired == Some(value) {
                 continue;
             }
             if !is_ours_to_release(name, trail) {
@@ -106,7 +110,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Elements that we own in a list.
+    /// Elements that we own in a list. Not inlined: what it keeps is large, and objects nest deeper.
+    #[inline(never)]
     fn released_elements(
         &mut self,
         fields: &'a Object<'a>,
@@ -115,25 +120,30 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) {
-        // As it is for most lists: all that live has is stated.
-        if wanted == live {
-            return;
-        }
         let (keys, item) = (node.keys(), node.item());
         let mut stated = Elements::new(wanted, By::Keys(keys));
         let mut held = Elements::new(live, By::Keys(keys));
-        let mut stated_values = Elements::new(wanted, By::Value);
-        let mut held_values = Elements::new(live, By::Value);
+        let (mut stated_values, mut held_values) = (None, None);
         for (raw, below) in fields.iter() {
             let Some(below) = below.as_object() else { continue };
             match tree_step(raw) {
                 Some(TreeStep::Keyed(key)) if !keys.is_empty() => {
                     let Some((value, _)) = held.take(&key) else { continue };
                     let desired = stated.take(&key).map(|(value, _)| value);
+                    if desired.is_some_and(|desired| is_leaf(below) || desired == value) {
+                        continue;
+                    }
                     self.released_below(below, desired, value, &item, &trail.keyed(keys, value));
                 }
                 Some(TreeStep::Element(element)) => {
-                    let Some((value, _)) = held_values.take(&element) else { continue };
+                    let Some((value, _)) = held_values
+                        .get_or_insert_with(|| Elements::new(live, By::Value))
+                        .take(&element)
+                    else {
+                        continue;
+                    };
+                    let stated_values =
+                        stated_values.get_or_insert_with(|| Elements::new(wanted, By::Value));
                     if stated_values.take(&element).is_none() {
                         self.report(
                             Kind::Released,

@@ -10,7 +10,7 @@ impl<'a> Walk<'a> {
     /// Whether anything that only live has could be stray: not if it says who wrote what, and that
     /// is nobody but us and the control plane.
     pub(super) fn judges_strays(&self) -> bool {
-        !self.quiet && !(self.managed && self.foreign.is_empty())
+        !(self.quiet || self.managed && self.foreign.is_empty())
     }
 
     /// Live has the member `name` in an object that desired states without it; `siblings` are that

@@ -20,6 +20,9 @@ const CRD: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResou
 "log":{"type":"object","additionalProperties":{"type":"string"}},
 "crew":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{
 "type":"object","properties":{"name":{"type":"string"},"rank":{"type":"string","default":"mate"}}}},
+"buoys":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["id"],"items":{
+"type":"object","properties":{"id":{"type":"integer","default":1},"light":{"type":"string"},
+"at":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}},
 "stops":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},
 "legs":{"type":"array","items":{"type":"object","properties":{"to":{"type":"string"},
 "by":{"type":"string","default":"wind"}}}}}}}}}}]}}"#;
