@@ -40,10 +40,10 @@ impl Schemas {
     pub(crate) fn of<'m>(manifests: impl Iterator<Item = &'m Manifest>) -> Self {
         let mut schemas = Self::default();
         for manifest in manifests {
-            if &*manifest.gvk.kind == "CustomResourceDefinition" {
-                if let Ok(definition) = trimtab_json::parse(&manifest.json) {
-                    schemas.define(&definition);
-                }
+            if &*manifest.gvk.kind == "CustomResourceDefinition"
+                && let Ok(definition) = trimtab_json::parse(&manifest.json)
+            {
+                schemas.define(&definition);
             }
         }
         schemas

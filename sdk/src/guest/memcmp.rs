@@ -9,7 +9,7 @@
 // Never inlined: a copy at each comparison of strings would cost more bytes than it saves time.
 #[inline(never)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, length: usize) -> i32 {
+pub(crate) unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, length: usize) -> i32 {
     let mut at = 0;
     while at + 8 <= length {
         // SAFETY: the eight bytes from `at` on are within both.

@@ -2,7 +2,7 @@
 //! kind, and again when a definition changed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use trimtab_core::identity::Gvk;
 use trimtab_kube::Store;
@@ -11,10 +11,13 @@ use trimtab_kube::Store;
 /// some time after the kind is served.
 const ABSENCE_BELIEVED: Duration = Duration::from_secs(3);
 
+/// Facts, and when they were made.
+type Known = HashMap<Gvk, (Arc<[u8]>, Instant)>;
+
 /// Facts by kind.
 pub(crate) struct FactsCache {
     store: Store,
-    known: Mutex<HashMap<Gvk, (Arc<[u8]>, Instant)>>,
+    known: Mutex<Known>,
     /// One document is fetched and read at a time, whoever needs it.
     making: tokio::sync::Mutex<()>,
 }
@@ -63,7 +66,7 @@ impl FactsCache {
             .map_err(|error| error.to_string())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Gvk, (Arc<[u8]>, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

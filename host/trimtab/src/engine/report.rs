@@ -40,10 +40,10 @@ fn line(record: &Record, since_event: Option<Duration>) -> String {
         ref other => other.as_str(),
     };
     let mut text = format!("{verb} {}", record.key);
-    if let Some(since) = since_event {
-        if record.outcome.converged() {
-            let _ = write!(text, " {} ms after the event", since.as_millis());
-        }
+    if let Some(since) = since_event
+        && record.outcome.converged()
+    {
+        let _ = write!(text, " {} ms after the event", since.as_millis());
     }
     let message = record.outcome.message();
     if !message.is_empty() {

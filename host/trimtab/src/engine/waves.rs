@@ -77,12 +77,12 @@ mod tests {
         let hook = key("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "h");
         let mut waves = Waves::default();
         waves.add([hook.clone(), deployment.clone(), namespace.clone()]);
-        assert_eq!(waves.release(), [namespace.clone()]);
+        assert_eq!(waves.release(), std::slice::from_ref(&namespace));
         assert!(waves.release().is_empty(), "the namespace had no pass yet");
         waves.passed(&namespace);
-        assert_eq!(waves.release(), [deployment.clone()]);
+        assert_eq!(waves.release(), std::slice::from_ref(&deployment));
         waves.passed(&deployment);
-        assert_eq!(waves.release(), [hook.clone()]);
+        assert_eq!(waves.release(), std::slice::from_ref(&hook));
         waves.passed(&hook);
         assert!(waves.is_empty());
     }

@@ -224,10 +224,11 @@ fn looks(directory: &Path) -> std::io::Result<BTreeMap<PathBuf, Look>> {
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         let wasm = path.extension().is_some_and(|extension| extension == "wasm");
-        if wasm && !name(&path).starts_with('.') {
-            if let Some(look) = look_at(&path) {
-                found.insert(path, look);
-            }
+        if wasm
+            && !name(&path).starts_with('.')
+            && let Some(look) = look_at(&path)
+        {
+            found.insert(path, look);
         }
     }
     Ok(found)
