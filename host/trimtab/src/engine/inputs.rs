@@ -1,0 +1,240 @@
+//! What comes in: the source, the watches, the plugin directory, discovery. Each is taken into the
+//! engine's state and ends in objects that are to be looked at.
+
+use super::desired::place;
+use super::{DISCOVER_LATER, DISCOVER_SOON, Engine, KIND_EXPECTED_WITHIN, brings_kinds};
+use crate::journal::SourceLine;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+use trimtab_core::identity::{Gvk, ObjectKey};
+use trimtab_core::object::Revision;
+use trimtab_core::record::Trigger;
+use trimtab_kube::Event;
+use trimtab_source::SourceUpdate;
+
+impl Engine {
+    pub(super) fn take_source(&mut self, update: SourceUpdate) {
+        match update {
+            SourceUpdate::Loaded(revision) => {
+                tracing::info!(
+                    source = %revision.source,
+                    revision = %short(&revision.id),
+                    objects = revision.manifests.len(),
+                    "source read"
+                );
+                self.source_problem = None;
+                self.place(revision);
+            }
+            SourceUpdate::Failed(error) => {
+                let problems: Vec<String> =
+                    error.problems().iter().map(ToString::to_string).collect();
+                self.refuse_source(problems);
+            }
+        }
+    }
+
+    /// Places a revision; one that cannot be placed leaves the last good one in force. Before
+    /// discovery has been read nothing can be placed: the revision waits.
+    pub(super) fn place(&mut self, revision: Revision) {
+        let Some(kinds) = self.parts.store.kinds() else {
+            self.awaiting_kinds = Some(revision);
+            return;
+        };
+        let next = match place(&revision, &kinds, &self.options.namespace) {
+            Ok(next) => next,
+            Err(errors) => {
+                return self.refuse_source(errors.iter().map(ToString::to_string).collect());
+            }
+        };
+        let is_new = self.revision.as_ref().is_none_or(|old| old.id != revision.id);
+        if is_new {
+            self.tell(SourceLine {
+                source: revision.source.to_string(),
+                revision: revision.id.to_string(),
+                problems: vec![],
+            });
+        }
+        let first = self.revision.is_none();
+        let changes = self.desired.changes(&next);
+        self.revision = Some(revision);
+        self.desired = next;
+        if !changes.changed.is_empty() {
+            self.moved_at = Instant::now();
+        }
+        for key in &changes.gone {
+            tracing::info!("{key} left the source; it stays in the cluster (nothing is pruned)");
+            self.forget(key);
+        }
+        let trigger = if first { Trigger::Start } else { Trigger::Source };
+        for key in &changes.changed {
+            self.keys.entry(key.clone()).or_default().touched(trigger);
+        }
+        self.waves.add(changes.changed);
+        self.watch_kinds();
+        if !self.desired.unplaced.is_empty() {
+            self.discover_at.get_or_insert_with(|| Instant::now() + DISCOVER_SOON);
+        }
+    }
+
+    pub(super) fn refuse_source(&mut self, problems: Vec<String>) {
+        let kept =
+            if self.revision.is_some() { "; the last good state stays in force" } else { "" };
+        tracing::error!("source refused, nothing is pruned{kept}:\n  {}", problems.join("\n  "));
+        self.source_problem = Some(problems.join("\n"));
+        self.tell(SourceLine { source: "source".into(), revision: String::new(), problems });
+        self.moved_at = Instant::now();
+    }
+
+    /// Tells the store which kinds to watch, and which of their objects we care about.
+    pub(super) fn watch_kinds(&mut self) {
+        let mut wanted: HashMap<Gvk, HashSet<ObjectKey>> = HashMap::new();
+        for desired in self.desired.objects.values() {
+            wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
+        }
+        for gvk in self.watched.extract_if(|gvk| !wanted.contains_key(gvk)) {
+            self.answered.remove(&gvk);
+            self.parts.store.forget(&gvk);
+        }
+        for (gvk, keys) in wanted {
+            self.parts.store.set_interest(&gvk, &keys);
+            self.watched.insert(gvk);
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
+        self.keys.remove(key);
+        self.queue.remove(key);
+        self.waves.passed(key);
+    }
+
+    pub(super) fn take_events(&mut self, event: Event) {
+        let mut next = Some(event);
+        while let Some(event) = next {
+            match event {
+                Event::Changed(key, received_at) => self.live_changed(&key, received_at),
+                Event::Synced(gvk) => self.kind_answered(&gvk),
+                Event::Degraded { gvk, reason } => {
+                    tracing::warn!("watch of {gvk} is degraded: {reason}");
+                    self.kind_answered(&gvk);
+                }
+                Event::Recovered(gvk) => {
+                    tracing::info!("watch of {gvk} recovered");
+                    self.kind_answered(&gvk);
+                }
+                Event::KindsChanged => self.kinds_changed(),
+            }
+            next = self.parts.events.try_next();
+        }
+    }
+
+    pub(super) fn kinds_changed(&mut self) {
+        self.facts.forget();
+        if let Some(revision) = self.awaiting_kinds.take().or_else(|| self.revision.clone()) {
+            self.place(revision);
+        }
+    }
+
+    pub(super) fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
+        if let Some(state) = self.keys.get_mut(key) {
+            state.event(received_at);
+            if self.is_answered(key) && !self.waves.holds(key) {
+                self.queue.add(key, &key.group_kind);
+            }
+        }
+        if brings_kinds(&key.group_kind) {
+            self.expect_kinds();
+            self.schema_changed(key);
+        }
+    }
+
+    /// A definition changed: what was answered by the old schema is asked again.
+    pub(super) fn schema_changed(&mut self, definition: &ObjectKey) {
+        let Some((_, group)) = definition.name.split_once('.') else { return };
+        let of_group = |key: &&ObjectKey| *key.group_kind.group == *group;
+        let keys: Vec<ObjectKey> = self.keys.keys().filter(of_group).cloned().collect();
+        for key in keys {
+            if let Some(state) = self.keys.get_mut(&key) {
+                state.forget_answer();
+            }
+            if self.is_answered(&key) && !self.waves.holds(&key) {
+                self.queue.add(&key, &key.group_kind);
+            }
+        }
+    }
+
+    pub(super) fn kind_answered(&mut self, gvk: &Gvk) {
+        self.answered.insert(gvk.clone());
+        let of_kind = |(_, desired): &(&ObjectKey, &Arc<_>)| {
+            let desired: &trimtab_core::object::Desired = desired;
+            desired.gvk == *gvk
+        };
+        let keys: Vec<ObjectKey> =
+            self.desired.objects.iter().filter(of_kind).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            if !self.waves.holds(&key) {
+                self.queue.reset(&key, &key.group_kind);
+            }
+        }
+    }
+
+    pub(super) fn take_registry(&mut self) {
+        let registry = self.parts.registry.borrow_and_update().clone();
+        let status = registry.status();
+        if let Err(error) = crate::plugins::write_status(&self.options.state, &status) {
+            tracing::warn!("the plugin list cannot be written: {error:#}");
+        }
+        for line in self.plugins.changes(&status) {
+            if let Err(error) = self.parts.journal.plugin(line) {
+                tracing::error!("{error}");
+            }
+        }
+        self.plugins = status;
+        self.moved_at = Instant::now();
+        let mut touched = Vec::new();
+        for (key, state) in &mut self.keys {
+            let stamp = registry.for_kind(&key.group_kind).map(|served| served.stamp);
+            if state.stamp != stamp {
+                state.touched(Trigger::Plugin);
+                touched.push(key.clone());
+            }
+        }
+        self.unclaimed_told.clear();
+        self.waves.add(touched);
+    }
+
+    pub(super) fn expect_kinds(&mut self) {
+        self.facts.forget();
+        self.kind_expected_until = Instant::now() + KIND_EXPECTED_WITHIN;
+        if !self.desired.unplaced.is_empty() {
+            let soon = Instant::now() + DISCOVER_SOON;
+            self.discover_at = Some(self.discover_at.map_or(soon, |at| at.min(soon)));
+        }
+    }
+
+    /// Asks for kinds that are missing: the store tells by an event when there are others.
+    pub(super) async fn discover_if_due(&mut self) {
+        let now = Instant::now();
+        if self.discover_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.discover_at = None;
+        if let Err(error) = self.parts.store.refresh_discovery().await {
+            tracing::warn!("discovery failed and is tried again: {error}");
+        }
+        if !self.desired.unplaced.is_empty() || self.parts.store.kinds().is_none() {
+            let expected = now < self.kind_expected_until;
+            self.discover_at = Some(now + if expected { DISCOVER_SOON } else { DISCOVER_LATER });
+        }
+    }
+
+    pub(super) fn tell(&self, line: SourceLine) {
+        if let Err(error) = self.parts.journal.source(line) {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+fn short(revision: &str) -> &str {
+    revision.get(..19).unwrap_or(revision)
+}

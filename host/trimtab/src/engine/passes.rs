@@ -1,0 +1,163 @@
+//! Passes: which object is looked at next, and what becomes of what a pass found.
+
+use super::settled::KeyState;
+use super::{
+    Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, lookups, report,
+};
+use crate::plugins::Served;
+use crate::timestamp::now_ms;
+use std::sync::Arc;
+use std::time::Instant;
+use trimtab_core::identity::ObjectKey;
+use trimtab_core::memo::Memo;
+use trimtab_core::pass::World;
+use trimtab_core::record::{Next, Outcome, Trigger};
+use trimtab_core::snapshot::Snapshot;
+
+impl Engine {
+    pub(super) fn start_passes(&mut self) {
+        while self.passes.len() < PASSES_AT_ONCE {
+            let Some(key) = self.queue.next(self.started.elapsed()) else { return };
+            self.start_pass(key);
+        }
+    }
+
+    /// Starts the pass of this key, unless what is known already answers it.
+    pub(super) fn start_pass(&mut self, key: ObjectKey) {
+        let now = self.started.elapsed();
+        let Some(desired) = self.desired.objects.get(&key).cloned() else {
+            return self.queue.remove(&key);
+        };
+        let registry = self.parts.registry.borrow().clone();
+        let Some(served) = registry.for_kind(&key.group_kind) else {
+            self.no_plugin(&key);
+            return self.queue.done(&key, now, None);
+        };
+        let live = self.parts.store.live(&key, &desired.gvk);
+        let memo = Memo::of(&desired, &live, served.stamp);
+        let state = self.keys.entry(key.clone()).or_default();
+        state.stamp = Some(served.stamp);
+        if state.answers(memo.as_ref()) {
+            self.waves.passed(&key);
+            return self.queue.done(&key, now, None);
+        }
+        let snapshot = Snapshot {
+            facts: Arc::default(),
+            applied_uid: self.applied.get(&key).cloned(),
+            gvk: desired.gvk.clone(),
+            desired,
+            live,
+            now_ms: now_ms(),
+            retries: self.queue.failures(&key),
+            key,
+        };
+        let trigger = state.take_trigger();
+        self.spawn(snapshot, served.clone(), trigger);
+    }
+
+    pub(super) fn spawn(&mut self, mut snapshot: Snapshot, served: Served, trigger: Trigger) {
+        let facts = self.facts.clone();
+        let writer = self.parts.writer.clone();
+        let journal = self.parts.journal.clone();
+        let redactor = self.parts.redactor.clone();
+        let lookups = lookups::FromStore::new(self.parts.store.clone(), served.power.clone());
+        let clock = Monotonic(self.started);
+        self.passes.spawn(async move {
+            snapshot.facts = facts.get(&snapshot.gvk).await;
+            let judge = served.plugin.judgement(Arc::new(lookups));
+            let world = World {
+                judge: &judge,
+                cluster: &writer,
+                journal: &*journal,
+                clock: &clock,
+                redactor: &redactor,
+            };
+            let record = world.pass(&served.power, &snapshot, trigger).await;
+            Passed { key: snapshot.key, record, stamp: served.stamp }
+        });
+    }
+
+    pub(super) fn no_plugin(&mut self, key: &ObjectKey) {
+        self.waves.passed(key);
+        let state = self.keys.entry(key.clone()).or_default();
+        state.stamp = None;
+        state.unclaimed();
+        if self.unclaimed_told.insert(key.group_kind.clone()) {
+            tracing::warn!(
+                "no plugin claims {}: objects of this kind are not looked at",
+                key.group_kind
+            );
+        }
+    }
+
+    pub(super) fn end_pass(&mut self, passed: Result<Passed, tokio::task::JoinError>) {
+        let Passed { key, record, stamp } = match passed {
+            Ok(passed) => passed,
+            // A defect of ours; the process must not go on as if nothing were.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        self.waves.passed(&key);
+        if record.after.is_some() && brings_kinds(&record.key.group_kind) {
+            self.expect_kinds();
+        }
+        let now = self.started.elapsed();
+        match record.outcome.next() {
+            Next::Settle => self.queue.done(&key, now, record.look_again),
+            Next::After(after) => self.queue.done(&key, now, Some(after)),
+            Next::Again if self.queue.failures(&key) == 0 && !self.is_stale_again(&key) => {
+                self.queue.again(&key);
+            }
+            Next::Again => {
+                let pause = self.queue.failed(&key, now, None, spread(&key));
+                tracing::warn!(
+                    "{key} moves faster than it can be judged; looked at again in {pause:?}"
+                );
+            }
+            Next::Retry(at_least) => {
+                self.queue.failed(&key, now, at_least, spread(&key));
+            }
+        }
+        if let Some(written) = record.written() {
+            self.applied.insert(key.clone(), written.uid);
+        }
+        let Some(state) = self.keys.get_mut(&key) else { return };
+        let since_event = state.since_event();
+        let told = state.ended(&record, stamp);
+        if matches!(record.outcome, Outcome::Created | Outcome::Corrected) {
+            self.moved_at = Instant::now();
+        }
+        if told && record.is_notable() {
+            report::log(&record, since_event);
+            let ms = since_event.map(|since| (since.as_secs_f64() * 1e6).round() / 1e3);
+            if let Err(error) = self.parts.journal.pass(&record, ms) {
+                tracing::error!("{error}; this pass is not recorded");
+            }
+        }
+    }
+
+    /// Whether the pass before saw something old too: then the object moves faster than we look.
+    pub(super) fn is_stale_again(&self, key: &ObjectKey) -> bool {
+        self.keys.get(key).is_some_and(KeyState::was_stale)
+    }
+
+    pub(super) async fn stop_passes(&mut self) {
+        let end = async {
+            while let Some(passed) = self.passes.join_next().await {
+                self.end_pass(passed);
+            }
+        };
+        if tokio::time::timeout(STOP_PATIENCE, end).await.is_err() {
+            tracing::warn!(
+                "passes did not end within {STOP_PATIENCE:?}; their intents are in the journal"
+            );
+        }
+    }
+}
+
+/// A number from 0 to 1 that differs from key to key, to spread retries.
+fn spread(key: &ObjectKey) -> f64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    f64::from(u32::try_from(hasher.finish() % 1000).unwrap_or(0)) / 1000.0
+}
