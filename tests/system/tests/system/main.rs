@@ -9,6 +9,7 @@
 mod world;
 
 mod corpus;
+mod diff;
 mod ends;
 mod example;
 mod in_cluster;
