@@ -51,7 +51,7 @@ pub fn build(dir: &Path, options: &BuildOptions) -> Result<Built, Error> {
     fs::rename(&partial, &file).map_err(Error::file(&file))?;
     let warning = (bytes.len() > SIZE_GOAL_BYTES).then(|| {
         format!(
-            "{} has {} KiB, and the goal is {}: set opt-level = \"s\", and look for large dependencies (serde, regex, chrono)",
+            "{} has {} KiB, and the goal is {}: set opt-level = \"z\", and look for large dependencies (serde, regex, chrono)",
             file.display(),
             bytes.len() >> 10,
             SIZE_GOAL_BYTES >> 10

@@ -5,7 +5,7 @@
 
 use crate::decision::{Comparison, Difference, Verdict};
 use crate::gate::{Change, Probe};
-use crate::record::{Intent, Record};
+use crate::record::Intent;
 use crate::snapshot::Snapshot;
 use std::future::Future;
 use std::sync::Arc;
@@ -124,19 +124,13 @@ pub trait Cluster {
 #[error("the journal cannot be written: {0}")]
 pub struct JournalError(pub String);
 
-/// Where passes are recorded. An intent is on disk before its write begins.
+/// Where an intent is on disk before its write begins. What a pass found is the caller's to record.
 pub trait Journal {
     /// A write is about to begin.
     ///
     /// # Errors
     /// The write must not begin.
     fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError>;
-
-    /// A pass ended.
-    ///
-    /// # Errors
-    /// The record is lost; the caller says so loudly.
-    fn record(&self, record: &Record) -> Result<(), JournalError>;
 }
 
 /// Time for measurements; the pass's own time is in the snapshot.

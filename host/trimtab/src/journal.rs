@@ -296,10 +296,6 @@ impl Journal for JournalFile {
         };
         self.append(Event::Intent(line), true)
     }
-
-    fn record(&self, record: &Record) -> Result<(), JournalError> {
-        self.pass(record, None)
-    }
 }
 
 /// Reads the lines of a state directory, oldest first. A line that does not parse is given as

@@ -149,8 +149,4 @@ impl Journal for NoJournal {
     fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
         Err(JournalError("this command writes nothing".into()))
     }
-
-    fn record(&self, _: &Record) -> Result<(), JournalError> {
-        Ok(())
-    }
 }
