@@ -1,34 +1,13 @@
-//! Strings: a scan over eight bytes at a time that borrows where there is no escape, and the slow
-//! way for those with escapes.
+//! Strings: a scan over eight bytes at a time to where a plain run ends, and the slow way for
+//! those with escapes.
 
 use crate::{Error, ErrorKind};
-use alloc::borrow::Cow;
 use alloc::string::String;
-
-/// A string as read: its text and the offset behind its closing quote.
-pub(crate) struct Scanned<'a> {
-    pub(crate) text: Cow<'a, str>,
-    pub(crate) end: usize,
-}
-
-/// Reads the string whose opening quote stands just before `start`.
-pub(crate) fn scan(text: &str, start: usize) -> Result<Scanned<'_>, Error> {
-    let bytes = text.as_bytes();
-    let end = special(bytes, start);
-    match bytes.get(end) {
-        Some(b'"') => {
-            let text = text.get(start..end).unwrap_or_default();
-            Ok(Scanned { text: Cow::Borrowed(text), end: end + 1 })
-        }
-        Some(b'\\') => escaped(text, start, end),
-        Some(_) => Err(Error::new(end, ErrorKind::ControlCharacter)),
-        None => Err(Error::new(bytes.len(), ErrorKind::UnexpectedEnd)),
-    }
-}
 
 /// The offset of the first byte from `at` on that ends a plain run: a quote, a backslash or a
 /// control character; the length of `bytes` if there is none.
-fn special(bytes: &[u8], mut at: usize) -> usize {
+#[inline(always)]
+pub(crate) fn special(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let found = marks(u64::from_le_bytes(*chunk));
         if found != 0 {
@@ -57,15 +36,15 @@ fn marks(word: u64) -> u64 {
     (quote | backslash | control) & HIGHS
 }
 
-/// The slow way: `escape` is the offset of the first backslash.
-#[cold]
-fn escaped(text: &str, start: usize, escape: usize) -> Result<Scanned<'_>, Error> {
+/// The text of a string that is not plain, and the offset of its closing quote; `start` is behind
+/// the opening one, and the plain run from there stops at `end`.
+pub(crate) fn escaped(text: &str, start: usize, end: usize) -> Result<(String, usize), Error> {
     let bytes = text.as_bytes();
-    let mut out = String::from(text.get(start..escape).unwrap_or_default());
-    let mut at = escape;
+    let mut out = String::from(text.get(start..end).unwrap_or_default());
+    let mut at = end;
     loop {
         match bytes.get(at) {
-            Some(b'"') => return Ok(Scanned { text: Cow::Owned(out), end: at + 1 }),
+            Some(b'"') => return Ok((out, at)),
             Some(b'\\') => at = unescape(bytes, at, &mut out)?,
             Some(&byte) if byte < 0x20 => {
                 return Err(Error::new(at, ErrorKind::ControlCharacter));

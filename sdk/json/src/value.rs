@@ -9,6 +9,9 @@ use alloc::vec::Vec;
 ///
 /// Equality is structural and exact: objects in a different order, and numbers or strings spelled
 /// differently (`1` and `1.0`), are unequal. Comparison by meaning is `trimtab-compare`'s work.
+// A tag as wide as the words of the payload: with a narrow one, a value is copied from its second
+// byte on, across the words that it was written in, for which a processor waits.
+#[repr(u32)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value<'a> {
     /// `null`
