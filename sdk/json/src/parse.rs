@@ -254,11 +254,7 @@ impl<'a> Parser<'a> {
     /// The sorted check for large objects; `end` is behind this one.
     #[cold]
     #[inline(never)]
-    fn unique(
-        &mut self,
-        members: &[(Cow<'a, str>, Value<'a>)],
-        end: usize,
-    ) -> Result<(), Fault> {
+    fn unique(&mut self, members: &[(Cow<'a, str>, Value<'a>)], end: usize) -> Result<(), Fault> {
         let key = |position: usize| members.get(position).map(|(key, _)| key);
         // Stable: of equal keys the earlier comes first.
         let sorted = order(members.len(), &mut |a, b| key(a).cmp(&key(b)));

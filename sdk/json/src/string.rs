@@ -5,9 +5,27 @@ use crate::{Error, ErrorKind};
 use alloc::string::String;
 
 /// The offset of the first byte from `at` on that ends a plain run: a quote, a backslash or a
-/// control character; the length of `bytes` if there is none.
+/// control character; the length of `bytes` if there is none. Most strings are short: those are
+/// read without a loop, each turn of which costs a check of the deadline in a sandbox.
 #[inline(always)]
-pub(crate) fn special(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn special(bytes: &[u8], at: usize) -> usize {
+    if let Some([a, b, c, d, e, f, g, h, second @ ..]) =
+        bytes.get(at..).and_then(|rest| rest.first_chunk::<16>())
+    {
+        let found = marks(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]));
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        let found = marks(u64::from_le_bytes(*second));
+        if found != 0 {
+            return at + 8 + (found.trailing_zeros() / 8) as usize;
+        }
+    }
+    far(bytes, at)
+}
+
+#[inline(never)]
+fn far(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let found = marks(u64::from_le_bytes(*chunk));
         if found != 0 {

@@ -1,6 +1,6 @@
 //! From a graph of drafts to a facts buffer: the counterpart of `layout.rs`.
 
-use super::layout::{HEADER, VERSION, bits};
+use super::layout::{HEADER, VERSION, bits, bucket, buckets, table_length};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -72,8 +72,12 @@ impl Graph {
         self.slots.get(slot)
     }
 
-    /// The buffer; `root` is a slot. `None` if it would not fit 32-bit offsets.
+    /// The buffer; `root` is a slot. `None` if it would not fit 32-bit offsets, or one type has more
+    /// fields than 16 bits count.
     pub(super) fn encode(&self, root: usize) -> Option<Vec<u8>> {
+        if self.nodes.iter().any(|node| node.fields.len() > usize::from(u16::MAX)) {
+            return None;
+        }
         let slot_at = |slot: usize| HEADER as usize + slot * 12;
         let mut at = slot_at(self.slots.len());
         let mut node_at = Vec::with_capacity(self.nodes.len());
@@ -83,7 +87,7 @@ impl Graph {
             let tables = [node.additional.is_some(), node.item.is_some(), !node.keys.is_empty()];
             at += 4 + 4 * tables.iter().filter(|&&there| there).count();
             if !node.fields.is_empty() {
-                at += 4 + 8 * node.fields.len();
+                at += 4 + table_length(buckets(node.fields.len())) + 8 * node.fields.len();
             }
         }
         for node in &self.nodes {
@@ -168,11 +172,26 @@ impl Writer {
         }
         if !node.fields.is_empty() {
             self.word(node.fields.len());
-            for (name, slot) in &node.fields {
-                let name = self.text(name);
-                self.word(name);
-                self.word(slot_at(*slot));
-            }
+            self.fields(&node.fields, slot_at);
+        }
+    }
+
+    fn fields(&mut self, fields: &BTreeMap<String, usize>, slot_at: impl Fn(usize) -> usize) {
+        let buckets = buckets(fields.len());
+        let bucket = |name: &str| bucket(name.as_bytes(), buckets);
+        let mut sorted: Vec<_> =
+            fields.iter().map(|(name, slot)| (bucket(name), name, slot)).collect();
+        sorted.sort();
+        let table = self.bytes.len();
+        for first in 0..=buckets {
+            let entry = sorted.partition_point(|(bucket, ..)| *bucket < first);
+            self.bytes.extend_from_slice(&(entry as u16).to_le_bytes());
+        }
+        self.bytes.resize(table + table_length(buckets), 0);
+        for (_, name, slot) in sorted {
+            let name = self.text(name);
+            self.word(name);
+            self.word(slot_at(*slot));
         }
     }
 }

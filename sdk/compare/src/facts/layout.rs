@@ -6,7 +6,9 @@
 //! slot    u32 node, u32 default (text), u16 marks, u16 0
 //! node    u32 bits, then in this order, each only if its bit is set:
 //!         u32 slot of additional properties; u32 slot of items; u32 keys;
-//!         u32 count and count × { u32 name (text), u32 slot }, sorted by name bytewise
+//!         fields: u32 count; u16 × (buckets + 1), the first entry of each bucket and the end,
+//!         filled up to 4 bytes; count × { u32 name (text), u32 slot }, by bucket. There are as many
+//!         buckets as the next power of two after the count; `bucket` says which a name is in
 //! keys    u32 count, count × { u32 name (text), u32 default (text) }
 //! text    u16 length, bytes (UTF-8)
 //! ```
@@ -14,10 +16,8 @@
 //! A slot is a place (a field, the items of a list), a node is a type: many slots share a node, and
 //! a type may contain itself.
 
-use core::cmp::Ordering;
-
 /// The version of the format: the first byte of every buffer.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 pub(super) const ROOT: u32 = 4;
 pub(super) const HEADER: u32 = 8;
@@ -104,46 +104,57 @@ pub(super) fn keys(bytes: &[u8], node: u32, bits: u32) -> Option<u32> {
     optional(bytes, node, bits, bits::HAS_KEYS)
 }
 
-/// The first eight bytes of a text as a number, filled up with zeros: in the order of the texts, as
-/// far as it tells them apart.
-fn prefix(text: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    for (slot, &byte) in first.iter_mut().zip(text) {
-        *slot = byte;
+/// Up to the first eight bytes of a text as a number, without a loop.
+fn first(text: &[u8]) -> u64 {
+    if let Some(all) = text.first_chunk::<8>() {
+        return u64::from_le_bytes(*all);
     }
-    u64::from_be_bytes(first)
+    let byte = |at: usize| text.get(at).map_or(0, |&byte| u64::from(byte) << (8 * at));
+    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        // The two overlap in bytes that are the same.
+        (Some(low), Some(high)) => {
+            let high = u64::from(u32::from_le_bytes(*high));
+            u64::from(u32::from_le_bytes(*low)) | high << (8 * (text.len() & 7) - 32)
+        }
+        _ => byte(0) | byte(1) | byte(2),
+    }
 }
 
-/// How the text at an offset stands to `name`, whose [`prefix`] is `wanted`. Most names differ
-/// within the first bytes or have no more, and those are compared at once.
-fn compare(bytes: &[u8], at: u32, name: &str, wanted: u64) -> Option<Ordering> {
-    if let Some([a, b, first @ ..]) = bytes.get(at as usize..)?.first_chunk::<10>() {
-        let length = usize::from(u16::from_le_bytes([*a, *b]));
-        // What follows the text is not part of it.
-        let beyond = if length < 8 { u64::MAX >> (8 * length) } else { 0 };
-        let order = (u64::from_be_bytes(*first) & !beyond).cmp(&wanted);
-        if order != Ordering::Equal || (length <= 8 && length == name.len()) {
-            return Some(order);
-        }
-    }
-    Some(raw(bytes, at)?.cmp(name.as_bytes()))
+/// How many buckets hold so many fields.
+pub(super) const fn buckets(count: usize) -> usize {
+    count.next_power_of_two()
+}
+
+/// The bucket of a name, of so many. Part of the format.
+pub(super) fn bucket(name: &[u8], buckets: usize) -> usize {
+    let last = name.last_chunk::<8>().map_or(0, |last| u64::from_le_bytes(*last).rotate_left(29));
+    let ends = first(name) ^ last ^ (name.len() as u64).rotate_left(56);
+    (ends.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize & buckets.wrapping_sub(1)
+}
+
+/// Bytes of the table of so many buckets.
+pub(super) const fn table_length(buckets: usize) -> usize {
+    (2 * (buckets + 1)).next_multiple_of(4)
 }
 
 /// The slot of the field `name`.
 pub(super) fn find(bytes: &[u8], node: u32, bits: u32, name: &str) -> Option<u32> {
-    let count = optional(bytes, node, bits, bits::HAS_FIELDS)?;
-    let start = node.checked_add(8 + 4 * before(bits, bits::HAS_FIELDS))? as usize;
-    let (entries, _) = bytes.get(start..)?.as_chunks::<8>();
-    let mut entries = entries.get(..count as usize)?;
-    let wanted = prefix(name.as_bytes());
-    while let Some((before, [[a, b, c, d, slot @ ..], after @ ..])) =
-        entries.split_at_checked(entries.len() / 2)
-    {
-        entries = match compare(bytes, u32::from_le_bytes([*a, *b, *c, *d]), name, wanted)? {
-            Ordering::Equal => return Some(u32::from_le_bytes(*slot)),
-            Ordering::Less => after,
-            Ordering::Greater => before,
-        };
+    let count = optional(bytes, node, bits, bits::HAS_FIELDS)? as usize;
+    let at = node.checked_add(8 + 4 * before(bits, bits::HAS_FIELDS))? as usize;
+    let buckets = buckets(count.min(bytes.len()));
+    let name = name.as_bytes();
+    let bucket = bucket(name, buckets);
+    let table = bytes.get(at..)?;
+    let &[a, b, c, d] = table.get(2 * bucket..)?.first_chunk::<4>()?;
+    let entries = table.get(table_length(buckets)..)?;
+    for entry in u16::from_le_bytes([a, b])..u16::from_le_bytes([c, d]) {
+        let &[a, b, c, d, e, f, g, h] =
+            entries.get(8 * usize::from(entry)..)?.first_chunk::<8>()?;
+        let held = raw(bytes, u32::from_le_bytes([a, b, c, d]))?;
+        if held.len() == name.len() && first(held) == first(name) && held.get(8..) == name.get(8..)
+        {
+            return Some(u32::from_le_bytes([e, f, g, h]));
+        }
     }
     None
 }
@@ -161,40 +172,16 @@ pub(super) fn key(bytes: &[u8], at: u32, index: u32) -> Option<(&str, Option<&st
 
 #[cfg(test)]
 mod tests {
-    use super::{compare, prefix};
-    use alloc::vec::Vec;
+    use super::first;
 
     #[test]
-    fn names_are_ordered_bytewise_wherever_they_differ() {
-        let names = [
-            "",
-            "\0",
-            "a",
-            "a\0",
-            "ab",
-            "abcdefg",
-            "abcdefg\0",
-            "abcdefgh",
-            "abcdefgha",
-            "abcdefghb",
-            "abcdefgi",
-            "b",
-            "z",
-            "ä",
-        ];
-        for held in names {
-            let mut alone = Vec::from((held.len() as u16).to_le_bytes());
-            alone.extend_from_slice(held.as_bytes());
-            let mut followed = alone.clone();
-            followed.extend_from_slice(b"abcdefghi");
-            for name in names {
-                let wanted = Some(held.as_bytes().cmp(name.as_bytes()));
-                let prefix = prefix(name.as_bytes());
-                assert_eq!(compare(&alone, 0, name, prefix), wanted, "{held:?} {name:?}");
-                assert_eq!(compare(&followed, 0, name, prefix), wanted, "{held:?} {name:?}");
-            }
+    fn the_first_bytes_of_a_text_are_read_whatever_its_length() {
+        let text = b"abcdefghij";
+        for length in 0..=text.len() {
+            let mut filled = [0; 8];
+            let taken = length.min(8);
+            filled[..taken].copy_from_slice(&text[..taken]);
+            assert_eq!(first(&text[..length]), u64::from_le_bytes(filled), "{length}");
         }
-        assert_eq!(compare(&[9, 0, b'a'], 0, "a", prefix(b"a")), None);
-        assert_eq!(compare(&[], 1, "a", prefix(b"a")), None);
     }
 }
