@@ -5,7 +5,7 @@
 //! the machine is not ours alone; a goal that is missed is said. Ends with another status than 0
 //! only if something cannot be run.
 //!
-//! Words on the command line choose parts: `decision`, `idle`, `cached`, `edits`; none: all.
+//! Words on the command line choose parts: `decision`, `idle`, `scale`, `cached`, `edits`; none: all.
 //! Start reading at `decision.rs`; `edits.rs` is the one that measures the whole host.
 
 mod allocator;
@@ -15,6 +15,7 @@ mod native;
 
 mod cached;
 mod idle;
+mod scale;
 
 mod controller;
 mod edits;
@@ -61,6 +62,10 @@ async fn measure() -> Result<()> {
     if wants("decision") {
         eprintln!("==> decisions: sandbox, native, memo");
         decision::measure(&cluster, &server, &wasm, &mut table).await?;
+    }
+    if wants("scale") {
+        eprintln!("==> growth, and kubectl beside it");
+        scale::measure(&mut cluster, &server, &wasm, &mut table).await?;
     }
     if wants("edits") {
         eprintln!("==> edits: the host against a native controller (some minutes)");
