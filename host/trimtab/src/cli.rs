@@ -44,6 +44,9 @@ enum Command {
     /// What the host found and did.
     #[command(subcommand)]
     Audit(cmd::audit::Audit),
+    /// Compile the plugin on standard input, in a process that holds nothing: for the host itself.
+    #[command(hide = true, name = "compile-worker")]
+    CompileWorker,
 }
 
 /// How to reach the cluster.
@@ -85,6 +88,7 @@ impl Cli {
             Command::Dev(dev) => dev.run(),
             Command::Plugin(plugin) => plugin.run(),
             Command::Audit(audit) => audit.run(),
+            Command::CompileWorker => return compile_worker(),
         };
         match done {
             Ok(status) => ExitCode::from(status),
@@ -109,6 +113,28 @@ impl Cli {
             LogFormat::Json => lines.json().init(),
         }
     }
+}
+
+/// Code on standard output, or what is wrong on standard error, in the words that the host hands on.
+fn compile_worker() -> ExitCode {
+    match trimtab_wasm::compile_worker(std::io::stdin().lock(), std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trimtab_wasm::Error::Compile(message)) => {
+            eprint!("{message}");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprint!("{error}");
+            ExitCode::from(ERROR)
+        }
+    }
+}
+
+/// How this program compiles plugins: as a process of its own.
+pub(crate) fn compiler() -> anyhow::Result<trimtab_wasm::Compiler> {
+    use anyhow::Context as _;
+    let program = std::env::current_exe().context("cannot find the trimtab program itself")?;
+    Ok(trimtab_wasm::Compiler::Worker { program, arguments: vec!["compile-worker".into()] })
 }
 
 /// The runtime that commands with IO run on.

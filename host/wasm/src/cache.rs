@@ -6,6 +6,7 @@
 //! entry cannot stand in for another. An entry that is not ours is compiled anew, never loaded.
 
 use crate::Error;
+use crate::compile::MAX_CODE_BYTES;
 use crate::plugin::compile_error;
 use sha2::{Digest as _, Sha256};
 use std::fs;
@@ -24,9 +25,6 @@ const BLOCK_BYTES: usize = 64;
 
 /// Entries that are kept: active plugins, some of their predecessors. The oldest go first.
 const MAX_ENTRIES: usize = 256;
-
-/// Bytes of one entry that are read: compiled code has some ten times a component's size.
-const MAX_ENTRY_BYTES: u64 = 128 << 20;
 
 pub(crate) struct Cache {
     dir: PathBuf,
@@ -48,39 +46,26 @@ impl Cache {
         Ok(Self { dir, key, engine: format!("{:016x}", hasher.finish()) })
     }
 
-    /// The component of these bytes: from an entry of ours, else compiled and kept.
-    pub(crate) fn load_or_compile(
+    /// The code of a component of this digest: from an entry of ours, else made and kept.
+    pub(crate) fn code(
         &self,
-        engine: &Engine,
         digest: Digest,
-        bytes: &[u8],
-    ) -> Result<Component, Error> {
+        make: impl FnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<Vec<u8>, Error> {
         let file = self.file(&digest);
         match self.read(&file, &digest) {
-            Ok(Some(code)) => {
-                if let Some(component) = load_own(engine, &code) {
-                    return Ok(component);
-                }
-            }
+            Ok(Some(code)) => return Ok(code),
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(file = %file.display(), %error, "compiled code is not used")
             }
         }
-        let component = Component::from_binary(engine, bytes).map_err(compile_error)?;
+        let code = make()?;
         // A cache that cannot be written costs time at the next start, nothing else.
-        let kept = component
-            .serialize()
-            .map_err(|error| io::Error::other(format!("{error:#}")))
-            .and_then(|code| self.write(&file, &digest, &code).map(|()| code));
-        match kept {
-            // As loaded it takes a third of the memory that it has as compiled.
-            Ok(code) => Ok(load_own(engine, &code).unwrap_or(component)),
-            Err(error) => {
-                tracing::warn!(file = %file.display(), %error, "compiled code is not kept");
-                Ok(component)
-            }
+        if let Err(error) = self.write(&file, &digest, &code) {
+            tracing::warn!(file = %file.display(), %error, "compiled code is not kept");
         }
+        Ok(code)
     }
 
     fn file(&self, digest: &Digest) -> PathBuf {
@@ -96,7 +81,7 @@ impl Cache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        if size > MAX_ENTRY_BYTES {
+        if size > MAX_CODE_BYTES + MAC_BYTES as u64 {
             return Err(io::Error::other("the entry is too large to be ours"));
         }
         let mut code = fs::read(file)?;
@@ -155,14 +140,15 @@ impl Cache {
     }
 }
 
-/// Loads code whose MAC was checked; `None` where this engine does not take it.
+/// Loads code that this host made. As loaded it takes a third of the memory that it has as compiled.
 #[allow(unsafe_code)]
-fn load_own(engine: &Engine, code: &[u8]) -> Option<Component> {
-    // SAFETY: `deserialize` trusts its bytes to be what `Component::serialize` gave. They are:
-    // `Cache::read` found them under a MAC that only this host's key makes, and `Cache::write`
-    // is the only caller that makes one, over the output of `serialize`. They are in our own
-    // memory, so that nobody changes them after the check.
-    unsafe { Component::deserialize(engine, code) }.ok()
+pub(crate) fn load(engine: &Engine, code: &[u8]) -> Result<Component, Error> {
+    // SAFETY: `deserialize` trusts its bytes to be what wasmtime's compiler gave. They are: either
+    // `Compiler::compile` gave them just now, from this process or through a pipe from the worker
+    // that it started, or `Cache::read` found them under a MAC that only this host's key makes, and
+    // `Cache::write` makes one over nothing else. They are in our own memory, so that nobody changes
+    // them after the check.
+    unsafe { Component::deserialize(engine, code) }.map_err(compile_error)
 }
 
 /// Compares without saying, by its time, where two MACs differ.

@@ -17,6 +17,7 @@ mod judge;
 mod plugin;
 
 mod cache;
+mod compile;
 mod limits;
 mod sandbox;
 
@@ -27,6 +28,7 @@ mod lookups;
 mod manifest;
 mod text;
 
+pub use compile::{Compiler, compile_worker};
 pub use error::Error;
 pub use inspect::{Inspection, inspect, wit_version};
 pub use judge::Judgement;

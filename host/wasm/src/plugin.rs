@@ -6,7 +6,7 @@
 use crate::bindings::{ReconcilerPlugin, ReconcilerPluginPre};
 use crate::call::Call;
 use crate::convert::{Output, Params};
-use crate::fault;
+use crate::{cache, fault};
 use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -16,7 +16,6 @@ use trimtab_core::plugin::{PluginIdentity, PluginManifest};
 use trimtab_core::ports::PluginFault;
 use trimtab_core::snapshot::Snapshot;
 use wasmtime::Store;
-use wasmtime::component::Component;
 
 /// A plugin that is loaded into a [`Sandbox`]. Cheap to clone; the compiled code goes with the
 /// last clone, so that passes in flight end on the version they began with.
@@ -51,10 +50,12 @@ impl Plugin {
     pub fn load(bytes: &[u8], sandbox: &Sandbox) -> Result<Self, Error> {
         let inspection = inspect(bytes)?;
         let shared = &sandbox.shared;
-        let component = match &shared.cache {
-            Some(cache) => cache.load_or_compile(&shared.engine, inspection.digest, bytes)?,
-            None => Component::from_binary(&shared.engine, bytes).map_err(compile_error)?,
+        let compile = || shared.compiler.compile(&shared.engine, bytes);
+        let code = match &shared.cache {
+            Some(cache) => cache.code(inspection.digest, compile)?,
+            None => compile()?,
         };
+        let component = cache::load(&shared.engine, &code)?;
         let pre = shared.linker.instantiate_pre(&component).map_err(compile_error)?;
         let pre = ReconcilerPluginPre::new(pre).map_err(compile_error)?;
         Ok(Self {

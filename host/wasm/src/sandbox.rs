@@ -3,7 +3,7 @@
 //! Takes [`SandboxOptions`]; gives a [`Sandbox`] that plugins are loaded into. Everything that a
 //! guest does not need is turned off here, in one place; `limits.rs` has the numbers.
 
-use crate::Error;
+use crate::{Compiler, Error};
 use crate::bindings::ReconcilerPlugin;
 use crate::cache::Cache;
 use crate::call::Call;
@@ -23,6 +23,8 @@ pub struct SandboxOptions {
     /// Folder of the compiled-code cache: the host's own, never the plugin directory. Its key
     /// is a file beside it. `None`: every load compiles.
     pub cache_dir: Option<PathBuf>,
+    /// Where plugins are compiled.
+    pub compiler: Compiler,
     /// Calls at once; `None`: some for each processor.
     pub calls: Option<usize>,
     /// The field manager under which the host applies, told to plugins.
@@ -31,7 +33,7 @@ pub struct SandboxOptions {
 
 impl Default for SandboxOptions {
     fn default() -> Self {
-        Self { cache_dir: None, calls: None, field_manager: "trimtab".into() }
+        Self { cache_dir: None, compiler: Compiler::InProcess, calls: None, field_manager: "trimtab".into() }
     }
 }
 
@@ -47,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) turns: Arc<Semaphore>,
     pub(crate) calls: usize,
     pub(crate) cache: Option<Cache>,
+    pub(crate) compiler: Compiler,
     pub(crate) field_manager: Arc<str>,
 }
 
@@ -60,7 +63,7 @@ impl Sandbox {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let calls = options.calls.unwrap_or(cpus * limits::CALLS_PER_CPU);
         let calls = calls.clamp(limits::CALLS.0, limits::CALLS.1);
-        let engine = Engine::new(&config(calls)).map_err(failed)?;
+        let engine = Engine::new(&run_config(calls)).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         ReconcilerPlugin::add_to_linker::<Call, HasSelf<Call>>(&mut linker, |call| call)
             .map_err(failed)?;
@@ -73,6 +76,7 @@ impl Sandbox {
                 turns: Arc::new(Semaphore::new(calls)),
                 calls,
                 cache,
+                compiler: options.compiler,
                 field_manager: options.field_manager.into(),
             }),
         })
@@ -107,7 +111,15 @@ fn start_ticker(engine: &Engine) -> Result<(), Error> {
         .map_err(|error| Error::Sandbox(format!("no thread for the epoch: {error}")))
 }
 
-fn config(calls: usize) -> Config {
+/// For running: with the pool that instances come from.
+fn run_config(calls: usize) -> Config {
+    let mut config = compile_config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls)));
+    config
+}
+
+/// All that decides what code is made: a worker's engine has it too, and nothing is run there.
+pub(crate) fn compile_config() -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -115,7 +127,6 @@ fn config(calls: usize) -> Config {
         // Guests are linked small: what pays inlined is inlined here (an eighth of a call).
         .compiler_inlining(Inlining::Yes)
         .cranelift_regalloc_algorithm(RegallocAlgorithm::Backtracking)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls)))
         .epoch_interruption(true)
         .max_wasm_stack(limits::WASM_STACK)
         .concurrency_support(false);

@@ -69,6 +69,7 @@ impl Run {
         let journal = Arc::new(JournalFile::open(&self.state)?);
         let sandbox = Sandbox::new(SandboxOptions {
             cache_dir: Some(self.state.join("cache")),
+            compiler: crate::cli::compiler()?,
             field_manager: FIELD_MANAGER.into(),
             ..SandboxOptions::default()
         })?;
