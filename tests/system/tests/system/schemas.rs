@@ -1,0 +1,99 @@
+//! Schemas that change while the host runs, by whoever changes them.
+
+use crate::world::{Test, pass, run, shared};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trimtab_system_tests::{Api, Cluster, Id, PATIENCE, until};
+
+/// A definition whose `spec` has these properties.
+fn definition(group: &str, properties: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("boats.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": "Boat", "plural": "boats", "singular": "boat", "listKind": "BoatList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": properties}}}}}],
+        },
+    })
+}
+
+async fn publish(admin: &Api, definition: &Value, boat: &Id) -> Result<()> {
+    admin.apply(definition).await?;
+    until("the kind is served", PATIENCE, async || admin.get(boat).await.map(drop)).await
+}
+
+/// Documents that the host has read, each by its path and hash.
+async fn documents(cluster: &Cluster, user: &str) -> Result<Vec<String>> {
+    let all = cluster.audit().by(user).await?;
+    Ok(all.into_iter().map(|it| it.uri).filter(|uri| uri.starts_with("/openapi/v3/")).collect())
+}
+
+#[test]
+fn a_definition_that_somebody_else_changes_is_in_force_for_objects_that_were_judged_by_the_old_one()
+-> Test {
+    run(async {
+        let cluster = shared().await?;
+        let (name, group) = ("boats", "boats.example.com");
+        let admin = cluster.user("admin")?;
+        let boat = Id::new(&format!("{group}/v1"), "Boat", name, "ferry");
+        let list = |kind: &str| {
+            json!({"stops": {"type": "array", "items": {"type": "string"},
+                "x-kubernetes-list-type": kind}})
+        };
+        publish(&admin, &definition(group, &list("atomic")), &boat).await?;
+        let room = cluster.room(name)?.with_generic()?;
+        let manifest = |spec: &str| {
+            format!(
+                "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n---\n\
+                 apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: {name}}}\ndata: {{a: b}}\n---\n\
+                 apiVersion: {group}/v1\nkind: Boat\nmetadata: {{name: ferry, namespace: {name}}}\nspec: {spec}\n"
+            )
+        };
+        room.declare("boat.yaml", &manifest("{stops: [a, b]}"))?;
+        let mut host = room.start()?;
+        pass(&mut host, 0, &boat, "created").await?;
+
+        // In an atomic list the order counts; in a set it does not.
+        let alice = cluster.user("alice")?;
+        let turned = json!({"spec": {"stops": ["b", "a"]}});
+        let mark = host.journal().mark()?;
+        alice.merge(&boat, &turned).await?;
+        pass(&mut host, mark, &boat, "corrected").await?;
+        let before = documents(cluster, name).await?;
+        admin.apply_by_force(&definition(group, &list("set"))).await?;
+        host.says(&format!("the schema of {group}/v1 Boat changed")).await?;
+        let mark = host.journal().mark()?;
+        alice.merge(&boat, &turned).await?;
+        alice.merge(&boat, &json!({"spec": {"stops": ["b", "a", "c"]}})).await?;
+        let line = pass(&mut host, mark, &boat, "corrected").await?;
+        let lines = host.journal().lines()?;
+        let told =
+            lines.iter().skip(mark).filter(|line| line.is_about(&boat) && line.kind() == "pass");
+        ensure!(told.count() == 1, "an order that says nothing was corrected");
+        ensure!(line.paths() == ["/spec/stops/[=c]"], "{line:?}");
+
+        // What the schema refuses is tried again at once when the schema knows it.
+        let mark = host.journal().mark()?;
+        room.declare("boat.yaml", &manifest("{stops: [a, b], captain: ann}"))?;
+        pass(&mut host, mark, &boat, "rejected").await?;
+        let mut wider = list("set");
+        wider["captain"] = json!({"type": "string"});
+        admin.apply_by_force(&definition(group, &wider)).await?;
+        pass(&mut host, mark, &boat, "corrected").await?;
+        let live = cluster.api().require(&boat).await?;
+        ensure!(live["spec"]["captain"] == "ann", "{live}");
+
+        // Each change had one document read again, and no other.
+        let after = documents(cluster, name).await?;
+        let again = after.get(before.len()..).context("fewer than before")?;
+        let others: Vec<_> = again.iter().filter(|uri| !uri.contains(group)).collect();
+        ensure!(others.is_empty(), "documents of others were read again: {others:?}");
+        ensure!(again.len() == 2, "{again:?}");
+        Ok(())
+    })
+}
