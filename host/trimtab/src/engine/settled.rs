@@ -17,6 +17,8 @@ pub(super) struct KeyState {
     memo: Option<Memo>,
     /// How the last pass ended.
     last: Option<Last>,
+    /// How the pass before ended that only found that the object had moved: what was told.
+    before_stale: Option<Last>,
     /// The plugin and grant that served it last; `None`: none did.
     pub(super) stamp: Option<Digest>,
     trigger: Option<Trigger>,
@@ -90,7 +92,16 @@ impl KeyState {
             desired: record.desired_digest,
         };
         let wrote = record.after.is_some();
-        let new = wrote || self.last.as_ref() != Some(&last);
+        let before = self.last.take();
+        let stale = |last: &Last| last.outcome == Outcome::Stale;
+        let told = match before.as_ref().is_some_and(stale) {
+            true if !stale(&last) => self.before_stale.take(),
+            _ => before,
+        };
+        let new = wrote || told.as_ref() != Some(&last);
+        if stale(&last) && !told.as_ref().is_some_and(stale) {
+            self.before_stale = told;
+        }
         self.last = Some(last);
         new
     }

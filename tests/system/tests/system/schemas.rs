@@ -69,13 +69,13 @@ fn a_definition_that_somebody_else_changes_is_in_force_for_objects_that_were_jud
         host.says(&format!("the schema of {group}/v1 Boat changed")).await?;
         let mark = host.journal().mark()?;
         alice.merge(&boat, &turned).await?;
-        alice.merge(&boat, &json!({"spec": {"stops": ["b", "a", "c"]}})).await?;
+        alice.merge(&boat, &json!({"spec": {"stops": ["b"]}})).await?;
         let line = pass(&mut host, mark, &boat, "corrected").await?;
         let lines = host.journal().lines()?;
         let told =
             lines.iter().skip(mark).filter(|line| line.is_about(&boat) && line.kind() == "pass");
         ensure!(told.count() == 1, "an order that says nothing was corrected");
-        ensure!(line.paths() == ["/spec/stops/[=c]"], "{line:?}");
+        ensure!(line.paths() == ["/spec/stops/[=a]"], "{line:?}");
 
         // What the schema refuses is tried again at once when the schema knows it.
         let mark = host.journal().mark()?;

@@ -152,18 +152,26 @@ async fn outdated(cluster: &Cluster, namespace: &str, group: &str) -> Result<Id>
     let merge = Some("application/merge-patch+json");
     admin.send(Method::PATCH, &format!("{path}/status"), merge, Some(&stored)).await?;
     admin.apply(&definition(&[version("v1beta1", true)])).await?;
+    let prober = cluster.user("prober")?;
     until("the old version is refused", PATIENCE, async || {
-        let refused = probe(&other, &id).await;
-        refused.err().filter(|error| format!("{error:#}").contains("v1alpha1")).context("not yet")
+        let refused = probe(&prober, &id).await.err();
+        refused.filter(|error| error.contains("v1alpha1")).context("not yet")
     })
     .await?;
     Ok(id)
 }
 
-async fn probe(api: &Api, id: &Id) -> Result<Value> {
-    api.apply(&json!({"apiVersion": id.api_version, "kind": id.kind,
-        "metadata": {"name": id.name, "namespace": id.namespace}, "spec": {"port": "http"}}))
-        .await
+/// Whether somebody else could apply it: a dry run.
+async fn probe(api: &Api, id: &Id) -> Result<(), String> {
+    let path = format!(
+        "/apis/{}/namespaces/{}/servers/{}?fieldManager=prober&dryRun=All",
+        id.api_version, id.namespace, id.name
+    );
+    let object = json!({"apiVersion": id.api_version, "kind": id.kind,
+        "metadata": {"name": id.name, "namespace": id.namespace}, "spec": {"old": "x"}});
+    let apply = Some("application/apply-patch+yaml");
+    let answer = api.send(Method::PATCH, &path, apply, Some(&object)).await;
+    answer.map(drop).map_err(|error| format!("{error:#}"))
 }
 
 #[test]
