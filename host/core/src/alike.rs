@@ -5,7 +5,7 @@
 //! server, so that more counts as one than in a comparison: defaults within objects, letter case,
 //! the forms of times, durations, addresses.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use trimtab_json::Value;
 
 /// Whether `kept` says all that `stated` says.

@@ -1,11 +1,15 @@
 //! Fights: somebody undoes the same correction again and again, and each of us writes for ever.
 //!
-//! Takes the records of one object's passes. Once the same differences (paths and values, of one
-//! object under one desired state) were corrected [`ROUNDS`] times within [`WINDOW`], they stand
-//! off: for [`PAUSE`] they are told and not corrected. Then one more correction is tried, and
-//! where it is undone too, the next pause begins at once.
+//! Takes the records of one object's passes. Once the same differences (paths and values, under
+//! one desired state) were corrected [`ROUNDS`] times within [`WINDOW`], they stand off: for
+//! [`PAUSE`] they are told and not corrected. Then one more correction is tried, and where it is
+//! undone too, the next pause begins at once.
+//!
+//! Making an object anew counts for more, since it destroys; and the UID does not count, since
+//! every such round has another.
 
-use crate::decision::Difference;
+use crate::decision::{ActionKind, Difference};
+use crate::gate::Planned;
 use crate::identity::Digest;
 use crate::record::{Outcome, Record};
 use std::collections::VecDeque;
@@ -13,6 +17,8 @@ use std::time::Duration;
 
 /// Corrections of the same differences that make a fight.
 pub const ROUNDS: usize = 10;
+/// How many of them making the object anew counts for.
+const RECREATION: usize = 4;
 /// Within this time.
 pub const WINDOW: Duration = Duration::from_secs(600);
 /// How long we stay out of it.
@@ -38,16 +44,19 @@ pub struct Fights {
 impl Fights {
     /// Takes up a pass that ended.
     pub fn ended(&mut self, record: &Record) {
-        if record.outcome != Outcome::Corrected {
-            return;
-        }
+        let recreates = |planned: &Planned| planned.action == ActionKind::Recreate;
+        let rounds = match &record.outcome {
+            _ if record.after.is_some() && record.planned.iter().any(recreates) => RECREATION,
+            Outcome::Corrected => 1,
+            _ => return,
+        };
         let over = signature(record);
         let now = record.at_ms;
         let settled = self.until_ms != 0 && now > self.until_ms + millis(WINDOW);
         if self.over != Some(over) || settled {
             *self = Self { over: Some(over), ..Self::default() };
         }
-        self.corrections.push_back(now);
+        self.corrections.extend(std::iter::repeat_n(now, rounds));
         if self.until_ms == 0 {
             self.corrections.retain(|at| at + millis(WINDOW) >= now);
         }
@@ -66,9 +75,9 @@ impl Fights {
     }
 }
 
-/// What a pass's differences are: the object, what it should be, and what it is instead.
+/// What a pass's differences are: what the object should be, and what it is instead.
 pub fn signature(record: &Record) -> Digest {
-    let mut text = format!("{:?}\0{}", record.live_uid, record.desired_digest);
+    let mut text = record.desired_digest.to_string();
     for difference in &record.differences {
         text.push('\0');
         text.push_str(&difference.path);
@@ -94,7 +103,7 @@ pub(crate) fn reason(differences: &[Difference]) -> String {
         false => format!("{}, according to managedFields", others.join(", ")),
     };
     format!(
-        "{} was corrected {ROUNDS} times within {} minutes and changed back each time by {others}; it is left alone for {} minutes, then tried once more",
+        "{} was corrected again and again within {} minutes and changed back each time by {others}; it is left alone for {} minutes, then tried once more",
         paths.join(", "),
         WINDOW.as_secs() / 60,
         PAUSE.as_secs() / 60,

@@ -405,6 +405,23 @@ fn the_same_correction_again_and_again_is_a_fight_and_is_left_alone_for_a_while(
 }
 
 #[test]
+fn an_object_is_not_made_anew_again_and_again() {
+    let mut fights = Fights::default();
+    let mut snapshot = recreatable("ConfigMap", "recreate");
+    let outcomes: Vec<&str> = (0..4)
+        .map(|_| {
+            snapshot.now_ms += 1000;
+            snapshot.standoff = fights.standoff(snapshot.now_ms);
+            let verdict = Ok(decided(vec![Action::Recreate]));
+            let record = Script { verdict, ..Script::drift() }.run(&enforce(), &snapshot);
+            fights.ended(&record);
+            record.outcome.as_str()
+        })
+        .collect();
+    assert_eq!(outcomes, ["created", "created", "created", "contested"]);
+}
+
+#[test]
 fn corrections_far_apart_are_no_fight() {
     let mut fights = Fights::default();
     let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));

@@ -53,7 +53,7 @@ fn named(what: &str, names: &[String]) -> Option<String> {
     let shown = names.iter().take(NAMES_AT_MOST).cloned().collect::<Vec<_>>().join(", ");
     let more = names.len().saturating_sub(NAMES_AT_MOST);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("{} {what}: {shown}{more}", names.len()))
+    Some(format!("{what} ({}): {shown}{more}", names.len()))
 }
 
 /// How many objects of the kind that this definition makes there are.
@@ -98,7 +98,8 @@ async fn pods(store: &Store, key: &ObjectKey, workload: &Value) -> String {
             let names: Vec<String> = names
                 .filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned))
                 .collect();
-            named("Pods", &names).unwrap_or_else(|| "its Pods, of which there are none now".into())
+            named("its Pods", &names)
+                .unwrap_or_else(|| "its Pods, of which there are none now".into())
         }
         Err(reason) => format!("its Pods, which cannot be listed: {reason}"),
     }

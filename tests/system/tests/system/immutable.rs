@@ -68,7 +68,7 @@ fn an_immutable_field_is_left_refused_or_made_anew_as_manifest_and_grant_say() -
         recreating(&room)?;
         let line = pass(&mut host, mark, &id, "created").await?;
         let takes = line.0["actions"][0]["takes"].to_string();
-        ensure!(takes.contains("1 declared objects that it owns: ConfigMap owned"), "{line:?}");
+        ensure!(takes.contains("declared objects that it owns (1): ConfigMap owned"), "{line:?}");
         ensure!(uid().await? != first);
         let live = cluster.api().require(&id).await?;
         ensure!(live["data"]["a"] == "2", "{live}");

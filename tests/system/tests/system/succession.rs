@@ -121,8 +121,8 @@ async fn outdated(cluster: &Cluster, namespace: &str, group: &str) -> Result<Id>
     admin
         .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
         .await?;
-    let version = |name: &str, storage: bool| {
-        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema":
+    let version = |name: &str, served: bool, storage: bool| {
+        json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema":
             {"type": "object", "properties": {"spec": {"type": "object", "properties":
                 {"port": {"type": "string"}, "old": {"type": "string"}}}}}}})
     };
@@ -138,20 +138,29 @@ async fn outdated(cluster: &Cluster, namespace: &str, group: &str) -> Result<Id>
         json!({"apiVersion": format!("{group}/{version}"), "kind": "Server",
             "metadata": {"name": "s", "namespace": namespace}, "spec": {"port": "http"}})
     };
-    admin.apply(&definition(&[version("v1alpha1", true), version("v1beta1", false)])).await?;
+    let both = [version("v1alpha1", true, true), version("v1beta1", true, false)];
+    admin.apply(&definition(&both)).await?;
     let other = cluster.user("other")?;
     until("the kind is served", PATIENCE, async || other.apply(&object("v1alpha1")).await).await?;
-    admin.apply(&definition(&[version("v1alpha1", false), version("v1beta1", true)])).await?;
-    let id = Id::new(&format!("{group}/v1beta1"), "Server", namespace, "s");
-    until("it is stored in the new version", PATIENCE, async || {
-        admin.merge(&id, &json!({"metadata": {"annotations": {"touched": "yes"}}})).await
+    let both = [version("v1alpha1", false, false), version("v1beta1", true, true)];
+    admin.apply(&definition(&both)).await?;
+    let old = format!("/apis/{group}/v1alpha1/namespaces/{namespace}/servers/s");
+    until("the old version is not served", PATIENCE, async || {
+        admin.send(Method::GET, &old, None, None).await.err().context("it still is")
     })
     .await?;
+    // The server takes up what is stored in which version a moment later.
+    let id = Id::new(&format!("{group}/v1beta1"), "Server", namespace, "s");
+    for n in 0..20 {
+        let touched = json!({"metadata": {"annotations": {"touched": n.to_string()}}});
+        admin.merge(&id, &touched).await?;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/servers.{group}");
     let stored = json!({"status": {"storedVersions": ["v1beta1"]}});
     let merge = Some("application/merge-patch+json");
     admin.send(Method::PATCH, &format!("{path}/status"), merge, Some(&stored)).await?;
-    admin.apply(&definition(&[version("v1beta1", true)])).await?;
+    admin.apply(&definition(&[version("v1beta1", true, true)])).await?;
     let prober = cluster.user("prober")?;
     until("the old version is refused", PATIENCE, async || {
         let refused = probe(&prober, &id).await.err();
