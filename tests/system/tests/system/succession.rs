@@ -209,10 +209,7 @@ fn managed_fields_of_a_version_that_is_gone_are_named_and_mended_where_we_may_ad
         let live = cluster.api().require(&id).await?;
         ensure!(live["spec"]["port"] == "https", "{live}");
         // And nobody else is refused any more.
-        probe(&cluster.user("other")?, &id)
-            .await
-            .err()
-            .context("a conflict with us is expected")?;
+        probe(&cluster.user("prober")?, &id).await.map_err(anyhow::Error::msg)?;
         let text = live["metadata"]["managedFields"].to_string();
         ensure!(!text.contains("v1alpha1"), "{text}");
         Ok(())
