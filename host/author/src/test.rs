@@ -151,6 +151,7 @@ fn snapshot(case: &Case, facts_for: FactsFor<'_>) -> Result<Snapshot, String> {
         applied_uid: None,
         now_ms: NOW_MS,
         retries: case.retries,
+        standoff: None,
     })
 }
 

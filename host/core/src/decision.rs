@@ -61,6 +61,13 @@ pub struct Manager {
     pub time: String,
 }
 
+impl Manager {
+    /// Whether it is ourselves, by an earlier write: by the name alone, as everything here.
+    pub fn is_ours(&self) -> bool {
+        self.name == crate::ownership::FIELD_MANAGER
+    }
+}
+
 /// What `compare` answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {

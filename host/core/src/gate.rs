@@ -5,13 +5,12 @@
 //! `Change` at all, only [`Planned`] lines, so that an observing plugin cannot write by any path.
 
 use crate::decision::{Action, ActionKind, Decision};
-use crate::edit;
+use crate::effects::{Step, apply_body, effects};
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
-use crate::ownership;
 use crate::snapshot::Snapshot;
+use crate::{ownership, recreate, succession};
 use std::sync::Arc;
-use trimtab_json::{Object, Path, Value};
 
 /// One thing that the host may write. Fields are private: only this module makes one.
 #[derive(Clone, Debug)]
@@ -94,6 +93,8 @@ pub enum Effect {
         uid: Arc<str>,
         /// Its resourceVersion, as a precondition.
         resource_version: Arc<str>,
+        /// Whether its dependents stay; otherwise they go in the background.
+        orphan: bool,
     },
     /// Server-side apply of this JSON text as the status subresource.
     ApplyStatus {
@@ -111,9 +112,16 @@ pub struct Planned {
     pub paths: Vec<String>,
     /// Whether the object is made by it.
     pub creates: bool,
+    /// What a deletion takes with it, as far as can be seen.
+    pub takes: Vec<String>,
 }
 
 impl Planned {
+    /// Whether it deletes the live object, to be made anew or not.
+    pub(crate) fn deletes(&self) -> bool {
+        matches!(self.action, ActionKind::Recreate | ActionKind::Delete) && !self.creates
+    }
+
     /// Whether it applies all of desired over a live object.
     pub(crate) fn is_plain_apply(&self) -> bool {
         let applies = matches!(self.action, ActionKind::ApplyDesired | ActionKind::Adopt);
@@ -138,7 +146,7 @@ pub struct Gated {
 /// comes: a change before it may have moved it. Only this module makes one.
 #[derive(Clone, Debug)]
 pub struct Permit {
-    action: Action,
+    step: Step,
     force: bool,
 }
 
@@ -149,7 +157,8 @@ impl Permit {
     /// A decision that does not fit the object: the plugin's fault, as text.
     pub fn changes(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Change>, String> {
         let change = |(effect, planned)| Change { target: target(seen), effect, planned };
-        Ok(effects(self, seen, now)?.into_iter().map(change).collect())
+        let effects = effects(&self.step, self.force, seen, now)?;
+        Ok(effects.into_iter().map(change).collect())
     }
 }
 
@@ -173,18 +182,53 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             (None, true) => Ok(()),
             _ => power.allows(&snapshot.key, kind).map(drop),
         };
+        let allowed = match action {
+            Action::Recreate => allowed.and_then(|()| recreate::allowed(snapshot)),
+            _ => allowed,
+        };
         if let Err(refusal) = allowed {
             gated.refusals.push(refusal);
             continue;
         }
-        let permit = Permit { action: action.clone(), force: may_force(power, snapshot) };
-        let changes = permit.changes(snapshot, snapshot)?;
-        gated.planned.extend(changes.into_iter().map(|change| change.planned));
-        if mode == Mode::Enforce {
-            gated.permits.push(permit);
+        let force = may_force(power, snapshot);
+        let succession = succession(power, snapshot, action, &gated);
+        for step in succession.into_iter().chain([Step::Action(action.clone())]) {
+            let permit = Permit { step, force };
+            let changes = permit.changes(snapshot, snapshot)?;
+            gated.planned.extend(changes.into_iter().map(|change| change.planned));
+            if mode == Mode::Enforce {
+                gated.permits.push(permit);
+            }
         }
     }
     Ok(gated)
+}
+
+/// The permit to carry field sets over from a version that the server no longer serves: where we
+/// may write the object at all, and may override others on it.
+///
+/// # Errors
+/// Why not, and what to do.
+pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<Permit, String> {
+    power.allows(&snapshot.key, ActionKind::ApplyDesired).map_err(|refusal| refusal.to_string())?;
+    if power.mode_for(&snapshot.key) != Mode::Enforce {
+        return Err("the grant says observe".into());
+    }
+    if !may_force(power, snapshot) {
+        return Err("Trimtab never applied the object; a grant with `adopt` lets it".into());
+    }
+    Ok(Permit { step: Step::CarryOver(version.to_owned()), force: true })
+}
+
+/// What comes before the first apply over an object that a client-side tool applied.
+fn succession(power: &Power, snapshot: &Snapshot, action: &Action, gated: &Gated) -> Option<Step> {
+    let applies =
+        matches!(action, Action::ApplyDesired { .. } | Action::ApplyContent(_) | Action::Adopt);
+    let first = gated.planned.iter().all(|planned| planned.action == ActionKind::RemoveFields);
+    let predecessors =
+        if applies && first { succession::predecessors(power, snapshot) } else { Vec::new() };
+    (!predecessors.is_empty())
+        .then(|| Step::Succeed(predecessors.into_iter().map(str::to_owned).collect()))
 }
 
 /// The rehearsal of applying desired over what was seen.
@@ -206,7 +250,7 @@ fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
         && (ownership::is_ours(snapshot) || power.allows(&snapshot.key, ActionKind::Adopt).is_ok())
 }
 
-fn target(snapshot: &Snapshot) -> Target {
+pub(crate) fn target(snapshot: &Snapshot) -> Target {
     Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
 }
 
@@ -214,145 +258,4 @@ fn target(snapshot: &Snapshot) -> Target {
 fn in_order(actions: &[Action]) -> impl Iterator<Item = &Action> {
     let removal = |action: &&Action| matches!(action, Action::RemoveFields(_));
     actions.iter().filter(move |action| !removal(action)).chain(actions.iter().filter(removal))
-}
-
-fn effects(
-    permit: &Permit,
-    seen: &Snapshot,
-    snapshot: &Snapshot,
-) -> Result<Vec<(Effect, Planned)>, String> {
-    let Permit { action, force } = permit;
-    let force = *force;
-    let kind = action.kind().unwrap_or(ActionKind::ApplyDesired);
-    let absent = snapshot.live_object().is_none();
-    let planned =
-        |paths: &[String], creates| Planned { action: kind, paths: paths.to_vec(), creates };
-    let desired = &snapshot.desired.json;
-    Ok(match action {
-        Action::Leave(_) => vec![],
-        Action::ApplyDesired { without } => {
-            let body = apply_body(snapshot, desired, without)?;
-            vec![(Effect::Apply { body, force }, planned(without, absent))]
-        }
-        Action::Adopt => {
-            let body = apply_body(snapshot, desired, &[])?;
-            vec![(Effect::Apply { body, force: true }, planned(&[], absent))]
-        }
-        Action::ApplyContent(content) => {
-            let body = apply_body(snapshot, content, &[])?;
-            vec![(Effect::Apply { body, force }, planned(&[], absent))]
-        }
-        Action::PatchStatus(content) => {
-            let body = apply_body(snapshot, content, &[])?;
-            vec![(Effect::ApplyStatus { body }, planned(&[], false))]
-        }
-        Action::RemoveFields(paths) => match removal(seen, snapshot, paths)? {
-            Some(body) => vec![(Effect::Patch { body }, planned(paths, false))],
-            None => vec![],
-        },
-        Action::Delete => {
-            delete(snapshot).map(|effect| (effect, planned(&[], false))).into_iter().collect()
-        }
-        Action::Recreate => {
-            let mut both: Vec<_> =
-                delete(snapshot).map(|effect| (effect, planned(&[], false))).into_iter().collect();
-            let create = Effect::Apply { body: desired.clone(), force: false };
-            both.push((create, planned(&[], true)));
-            both
-        }
-    })
-}
-
-fn delete(snapshot: &Snapshot) -> Option<Effect> {
-    snapshot.live_object().map(|live| Effect::Delete {
-        uid: live.uid.clone(),
-        resource_version: live.resource_version.clone(),
-    })
-}
-
-/// The apply configuration: this content, under the identity of the snapshot, without these
-/// paths, and for an object that was seen with its UID and resourceVersion.
-fn apply_body(
-    snapshot: &Snapshot,
-    content: &[u8],
-    without: &[String],
-) -> Result<Arc<[u8]>, String> {
-    let mut object = read(content)?;
-    for path in without {
-        let pointer = resolve(path, &object)
-            .ok_or_else(|| format!("{path} is to be left out and does not exist in desired"))?;
-        edit::remove(&mut object, &pointer);
-    }
-    let Value::Object(root) = &mut object else {
-        return Err("the content to apply is not a JSON object".into());
-    };
-    root.insert("apiVersion", snapshot.gvk.api_version());
-    root.insert("kind", &*snapshot.gvk.kind);
-    if root.get("metadata").is_none() {
-        root.insert("metadata", Object::new());
-    }
-    let Some(Value::Object(metadata)) = root.get_mut("metadata") else {
-        return Err("metadata of the content to apply is not an object".into());
-    };
-    metadata.insert("name", &*snapshot.key.name);
-    match &snapshot.key.namespace {
-        Some(namespace) => metadata.insert("namespace", &**namespace),
-        None => metadata.remove("namespace"),
-    };
-    if let Some(live) = snapshot.live_object() {
-        metadata.insert("uid", &*live.uid);
-        metadata.insert("resourceVersion", &*live.resource_version);
-    }
-    Ok(written(&object))
-}
-
-/// A JSON Patch that removes these paths, as far as they hold what was seen; `None` if none does.
-/// It is for exactly this object in exactly this version. (Values are no `test` of it: the API
-/// server compares their spelling, and has one of its own.)
-fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<Arc<[u8]>>, String> {
-    let (Some(before), Some(live)) = (seen.live_object(), now.live_object()) else {
-        return Ok(None);
-    };
-    let (before, object) = (read(&before.json)?, read(&live.json)?);
-    let mut pointers = Vec::new();
-    for path in paths.iter().filter_map(|path| Path::parse(path).ok()) {
-        if path.is_root() {
-            return Err("remove-fields names the whole object".into());
-        }
-        let value = path.resolve(&object);
-        if value.is_some() && value == path.resolve(&before) {
-            pointers.extend(path.pointer(&object));
-        }
-    }
-    if pointers.is_empty() {
-        return Ok(None);
-    }
-    // From the back, so that a removal does not move what the next one names.
-    pointers.sort_by_cached_key(|pointer| std::cmp::Reverse(edit::order(pointer)));
-    pointers.dedup();
-    let operation =
-        |op: &'static str, path: String| Object::new().with("op", op).with("path", path);
-    let test = |path: &str, value: &Arc<str>| {
-        Value::from(operation("test", path.into()).with("value", value.to_string()))
-    };
-    let mut patch = vec![
-        test("/metadata/uid", &live.uid),
-        test("/metadata/resourceVersion", &live.resource_version),
-    ];
-    patch.extend(pointers.into_iter().map(|pointer| operation("remove", pointer).into()));
-    Ok(Some(written(&Value::Array(patch))))
-}
-
-fn read(json: &[u8]) -> Result<Value<'_>, String> {
-    trimtab_json::parse(json).map_err(|error| error.to_string())
-}
-
-fn written(value: &Value<'_>) -> Arc<[u8]> {
-    let mut bytes = Vec::new();
-    trimtab_json::write(value, &mut bytes);
-    bytes.into()
-}
-
-fn resolve(path: &str, object: &Value<'_>) -> Option<String> {
-    Path::parse(path).ok()?.pointer(object)
 }

@@ -61,6 +61,9 @@ pub struct Grant {
     pub cluster_scoped: bool,
     /// Actions, narrowing the manifest's.
     pub actions: BTreeSet<ActionKind>,
+    /// Field managers of client-side tools whose place we take on objects that are adopted,
+    /// besides [`crate::succession::PREDECESSORS`].
+    pub predecessors: BTreeSet<String>,
     /// Where the grant was read: file, for messages.
     pub origin: String,
 }

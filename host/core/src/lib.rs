@@ -24,9 +24,15 @@ pub mod placing;
 pub mod queue;
 pub mod redact;
 
+mod alike;
 mod confirm;
 mod edit;
+mod effects;
+mod failed;
+pub mod fight;
 pub mod ownership;
+mod recreate;
+pub mod succession;
 
 #[cfg(test)]
 mod pass_tests;

@@ -27,6 +27,17 @@ pub(crate) fn is_ours(snapshot: &Snapshot) -> bool {
     })
 }
 
+/// The managers whose fields are named in this version, each once.
+pub(crate) fn managers_in(snapshot: &Snapshot, version: &str) -> Vec<String> {
+    let Some(live) = snapshot.live_object() else { return Vec::new() };
+    let Ok(live) = trimtab_json::parse(&live.json) else { return Vec::new() };
+    let theirs = managed_fields::entries(&live).filter(|entry| entry.api_version == version);
+    let mut names: Vec<String> = theirs.map(|entry| entry.manager.to_owned()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Names who last wrote each live value.
 pub(crate) fn attribute(snapshot: &Snapshot, differences: &mut [Difference]) {
     let Some(live) = snapshot.live_object() else {

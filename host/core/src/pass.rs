@@ -3,15 +3,17 @@
 //! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
 
-use crate::decision::{Comparison, Decision, Difference, Verdict};
+use crate::confirm::Confirmed;
+use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
+use crate::failed::{not_confirmed, not_written};
 use crate::gate::{Change, Gated, Permit, Planned};
-use crate::grant::Power;
+use crate::grant::{Power, Refusal};
 use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
-use crate::{confirm, gate, ownership};
+use crate::{confirm, fight, gate, ownership, recreate, succession};
 use std::time::Duration;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
@@ -49,20 +51,25 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
         judgeable(snapshot)?;
-        let seen = self.compare(snapshot, record).await?;
+        let succeeded = succession::view(power, snapshot);
+        let judged = succeeded.as_ref().unwrap_or(snapshot);
+        let seen = self.compare(judged, snapshot, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;
-        let decision = self.decide(snapshot, &real.differences, record).await?;
-        let permits = self.gate(power, snapshot, &decision, real.refused, record)?;
-        self.write(snapshot, permits, record).await
+        stand_off(snapshot, record)?;
+        let decision = self.decide(judged, &real.differences, record).await?;
+        let permits = self.gate(power, snapshot, &decision, real.refused, record).await?;
+        self.write(snapshot, &real.differences, permits, record).await
     }
 
+    /// `judged` is what the plugin sees; who wrote what is read from the snapshot itself.
     async fn compare(
         &self,
+        judged: &Snapshot,
         snapshot: &Snapshot,
         record: &mut Record,
     ) -> Result<Vec<Difference>, Outcome> {
         let start = self.clock.elapsed();
-        let compared = self.judge.compare(snapshot).await;
+        let compared = self.judge.compare(judged).await;
         record.timings.compare = self.clock.elapsed() - start;
         match compared.map_err(fault)? {
             Comparison::InSync => Err(Outcome::InSync),
@@ -104,15 +111,68 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 self.show(snapshot, &differences, record);
                 return Ok(Real { differences, refused: Some(message) });
             }
+            Err(ApplyError::ManagedInUnserved { message, api_version }) => {
+                return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
+            }
             Err(error) => return Err(not_confirmed(error, &seen)),
         };
         let confirmed = confirm::confirm(seen, &live.json, &rehearsed).map_err(Outcome::Unknown)?;
-        record.findings.extend(confirmed.findings);
-        self.show(snapshot, &confirmed.differences, record);
-        if confirmed.differences.is_empty() {
+        let Confirmed { differences, unkept } = confirmed;
+        if !unkept.is_empty() {
+            let suspects = match confirm::needs_suspects(&unkept) {
+                true => self.cluster.suspects(probe.target()).await,
+                false => Ok(Vec::new()),
+            };
+            record.findings.extend(confirm::findings(&unkept, &suspects));
+        }
+        if differences.is_empty() && !unkept.is_empty() {
+            let reason = confirm::not_kept(&unkept);
+            let unkept: Vec<_> = unkept.into_iter().map(|each| each.difference).collect();
+            self.show(snapshot, &unkept, record);
+            return Err(Outcome::NotKept(reason));
+        }
+        self.show(snapshot, &differences, record);
+        if differences.is_empty() {
             return Err(Outcome::InSyncByServer);
         }
-        Ok(Real { differences: confirmed.differences, refused: None })
+        Ok(Real { differences, refused: None })
+    }
+
+    /// Nothing can be applied, not even by others, before managedFields name a version that is
+    /// served: rewritten where we may, and told otherwise.
+    async fn carry_over(
+        &self,
+        power: &Power,
+        snapshot: &Snapshot,
+        message: String,
+        version: &str,
+        record: &mut Record,
+    ) -> Outcome {
+        let text = format!(
+            "stale_managed_fields_version: {message}; managedFields of {} name {version}, which is no longer served",
+            ownership::managers_in(snapshot, version).join(", ")
+        );
+        let permit = match gate::carry_over(power, snapshot, version) {
+            Ok(permit) => permit,
+            Err(why) => {
+                return Outcome::Rejected(format!("{text}, and are left as they are: {why}"));
+            }
+        };
+        let changes = match permit.changes(snapshot, snapshot) {
+            Ok(changes) => changes,
+            Err(text) => return Outcome::Unknown(text),
+        };
+        for change in &changes {
+            record.planned.push(change.planned().clone());
+            match self.write_one(snapshot, change, record).await {
+                Ok(written) => record.after = Some(written),
+                Err(outcome) => return outcome,
+            }
+        }
+        Outcome::Waiting(format!(
+            "{text}; they were carried over to {}",
+            snapshot.gvk.api_version()
+        ))
     }
 
     async fn decide(
@@ -135,7 +195,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         }
     }
 
-    fn gate(
+    async fn gate(
         &self,
         power: &Power,
         snapshot: &Snapshot,
@@ -150,6 +210,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             .map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.planned = planned;
         record.refusals = refusals;
+        self.tell_losses(snapshot, record).await;
         if let Some(message) =
             refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
         {
@@ -167,9 +228,30 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         })
     }
 
+    /// What a deletion takes with it belongs to the plan, and to the refusal.
+    async fn tell_losses(&self, snapshot: &Snapshot, record: &mut Record) {
+        let asked = |refusal: &Refusal| refusal.reason == recreate::REFUSED;
+        let deletes = record.planned.iter().any(Planned::deletes);
+        let Some(live) = snapshot.live_object() else { return };
+        if !deletes && !record.refusals.iter().any(asked) {
+            return;
+        }
+        let target = gate::target(snapshot);
+        let takes = self.cluster.dependents(&target, &live.json).await;
+        for planned in record.planned.iter_mut().filter(|planned| planned.deletes()) {
+            planned.takes.clone_from(&takes);
+        }
+        for refusal in record.refusals.iter_mut().filter(|refusal| asked(refusal)) {
+            if !takes.is_empty() {
+                refusal.message.push_str(&format!("; it would take {}", takes.join(", ")));
+            }
+        }
+    }
+
     async fn write(
         &self,
         snapshot: &Snapshot,
+        differences: &[Difference],
         permits: Vec<Permit>,
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
@@ -187,7 +269,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             }
         }
         if let Some(Written::Object(json)) = &record.after {
-            record.findings.extend(confirm::unkept(&snapshot.desired.json, json));
+            record.findings.extend(confirm::unkept(differences, &snapshot.desired.json, json));
         }
         Ok(if created { Outcome::Created } else { Outcome::Corrected })
     }
@@ -252,6 +334,22 @@ fn judgeable(snapshot: &Snapshot) -> Result<(), Outcome> {
     }
 }
 
+/// In a fight over these very differences nothing is decided before its pause is over.
+fn stand_off(snapshot: &Snapshot, record: &mut Record) -> Result<(), Outcome> {
+    let Some(standoff) = snapshot.standoff.filter(|it| it.over == fight::signature(record)) else {
+        return Ok(());
+    };
+    let reason = fight::reason(&record.differences);
+    record.findings.push(Finding {
+        name: "fight-detected".into(),
+        severity: Severity::Warning,
+        message: reason.clone(),
+        path: record.differences.first().map(|difference| difference.path.clone()),
+    });
+    let after = standoff.until_ms.saturating_sub(snapshot.now_ms);
+    Err(Outcome::Contested { reason, after: bounded(after) })
+}
+
 fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
     let desired = &snapshot.desired;
     let live = snapshot.live_object();
@@ -286,54 +384,4 @@ fn bounded(milliseconds: u64) -> Duration {
 
 fn fault(fault: PluginFault) -> Outcome {
     Outcome::Fault(fault.to_string())
-}
-
-/// A rehearsal that did not happen: the drift is not confirmed, so it is never corrected, and
-/// the object is never called in sync.
-fn not_confirmed(error: ApplyError, seen: &[Difference]) -> Outcome {
-    match error {
-        ApplyError::Forbidden(message) => Outcome::Unknown(format!(
-            "{} differences were seen and cannot be confirmed by a dry run: {message}",
-            seen.len()
-        )),
-        other => not_written(other, seen),
-    }
-}
-
-fn not_written(error: ApplyError, seen: &[Difference]) -> Outcome {
-    match error {
-        ApplyError::Conflict(fields) => Outcome::Conflict(conflicting(&fields, seen)),
-        ApplyError::Stale(_) => Outcome::Stale,
-        ApplyError::NotYet(message) => Outcome::Waiting(message),
-        ApplyError::Rejected(message) | ApplyError::Immutable { message, .. } => {
-            Outcome::Rejected(message)
-        }
-        ApplyError::Forbidden(message) => {
-            Outcome::Failed { message: format!("forbidden: {message}"), retry_after: None }
-        }
-        ApplyError::Unavailable { message, retry_after } => {
-            Outcome::Failed { message, retry_after }
-        }
-    }
-}
-
-/// The managers that the server names, each once, with what managedFields tells of them.
-fn conflicting(
-    fields: &[crate::ports::OwnedField],
-    seen: &[Difference],
-) -> Vec<crate::decision::Manager> {
-    let mut managers: Vec<crate::decision::Manager> = Vec::new();
-    for field in fields {
-        if managers.iter().any(|manager| manager.name == field.manager) {
-            continue;
-        }
-        let known = seen.iter().flat_map(|d| &d.managers).find(|m| m.name == field.manager);
-        managers.push(known.cloned().unwrap_or_else(|| crate::decision::Manager {
-            name: field.manager.clone(),
-            operation: String::new(),
-            subresource: String::new(),
-            time: String::new(),
-        }));
-    }
-    managers
 }

@@ -4,7 +4,8 @@ use crate::decision::{
     Action, ActionKind, Comparison, Decision, Difference, DifferenceKind, Finding, Severity,
     Verdict,
 };
-use crate::gate::{Change, Effect, Probe};
+use crate::fight::{self, Fights};
+use crate::gate::{Change, Effect, Probe, Target};
 use crate::grant::{Grant, Mode, Namespaces, Power};
 use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use crate::object::{Desired, Live, LiveObject, Origin};
@@ -16,6 +17,7 @@ use crate::ports::{
 use crate::record::{Intent, Outcome, Record, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
+use crate::succession;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -85,7 +87,9 @@ impl Cluster for Script {
                 format!("apply force={force} {}", String::from_utf8_lossy(body))
             }
             Effect::Patch { body } => format!("patch {}", String::from_utf8_lossy(body)),
-            Effect::Delete { uid, resource_version } => format!("delete {uid} {resource_version}"),
+            Effect::Delete { uid, resource_version, orphan } => {
+                format!("delete {uid} {resource_version} orphan={orphan}")
+            }
             Effect::ApplyStatus { body } => format!("status {}", String::from_utf8_lossy(body)),
         });
         let json =
@@ -95,6 +99,16 @@ impl Cluster for Script {
             true => Written::Deleted,
             false => Written::Object(json.into_bytes().into()),
         })
+    }
+
+    async fn suspects(&self, _: &Target) -> Result<Vec<String>, String> {
+        self.note("suspects");
+        Ok(vec!["webhook w".into()])
+    }
+
+    async fn dependents(&self, _: &Target, _: &[u8]) -> Vec<String> {
+        self.note("dependents");
+        vec!["2 Pods".into()]
     }
 }
 
@@ -154,7 +168,18 @@ fn snapshot_of(kind: &str, live: Live) -> Snapshot {
         facts: Arc::default(),
         now_ms: 0,
         retries: 0,
+        standoff: None,
     }
+}
+
+/// Live drifted, and the manifest says what to do where a field cannot change.
+fn recreatable(kind: &str, policy: &str) -> Snapshot {
+    let mut snapshot = snapshot_of(kind, present("trimtab"));
+    let annotation = format!(r#""annotations":{{"trimtab.dev/on-immutable":"{policy}"}},"name""#);
+    let json = String::from_utf8_lossy(&snapshot.desired.json).replace(r#""name""#, &annotation);
+    let desired = Desired { json: json.into_bytes().into(), ..(*snapshot.desired).clone() };
+    snapshot.desired = Arc::new(desired);
+    snapshot
 }
 
 fn present(manager: &str) -> Live {
@@ -189,6 +214,7 @@ fn power(mode: Option<Mode>) -> Power {
             namespaces: Namespaces::All,
             cluster_scoped: true,
             actions,
+            predecessors: BTreeSet::new(),
             origin: "g.yaml".into(),
         }),
         plugin,
@@ -322,10 +348,158 @@ fn an_object_that_we_wrote_is_ours_though_others_took_every_field() {
 
 #[test]
 fn what_the_server_reads_as_equal_is_in_sync() {
-    let script = Script { rehearsal: Ok(live("2", "trimtab")), ..Script::drift() };
+    let spelt = Difference { desired: Some(br#""2000m""#.to_vec()), ..difference("/data/a") };
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![spelt])),
+        rehearsal: Ok(live("2", "trimtab")),
+        ..Script::drift()
+    };
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
     assert_eq!(record.outcome, Outcome::InSyncByServer);
     assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+}
+
+#[test]
+fn a_value_that_the_rehearsal_does_not_bring_is_not_in_sync_and_not_written() {
+    let script = Script { rehearsal: Ok(live("2", "trimtab")), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert!(matches!(&record.outcome, Outcome::NotKept(why) if why.contains("/data/a")));
+    assert!(!record.outcome.converged());
+    assert_eq!(record.findings[0].name, "desired-value-not-kept");
+    assert_eq!(record.differences[0].path, "/data/a");
+    assert_eq!(script.calls(), ["compare", "rehearse by force", "suspects"]);
+}
+
+#[test]
+fn the_same_correction_again_and_again_is_a_fight_and_is_left_alone_for_a_while() {
+    let mut fights = Fights::default();
+    let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    let pass = |fights: &mut Fights, snapshot: &mut Snapshot, script: &Script| {
+        snapshot.now_ms += 1000;
+        snapshot.standoff = fights.standoff(snapshot.now_ms);
+        let record = script.run(&enforce(), snapshot);
+        fights.ended(&record);
+        record.outcome
+    };
+    for _ in 0..fight::ROUNDS {
+        assert_eq!(pass(&mut fights, &mut snapshot, &Script::drift()), Outcome::Corrected);
+    }
+    let script = Script::drift();
+    let outcome = pass(&mut fights, &mut snapshot, &script);
+    assert!(matches!(&outcome, Outcome::Contested { reason, .. } if reason.contains("/data/a")));
+    assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+    // Another difference is corrected meanwhile.
+    let other = Script {
+        comparison: Ok(Comparison::Different(vec![Difference {
+            live: Some(br#""3""#.to_vec()),
+            ..difference("/data/a")
+        }])),
+        ..Script::drift()
+    };
+    assert_eq!(pass(&mut fights.clone(), &mut snapshot.clone(), &other), Outcome::Corrected);
+    // After the pause it is tried once, and the next pause begins at once.
+    snapshot.now_ms += u64::try_from(fight::PAUSE.as_millis()).unwrap();
+    assert_eq!(pass(&mut fights, &mut snapshot, &Script::drift()), Outcome::Corrected);
+    let outcome = pass(&mut fights, &mut snapshot, &Script::drift());
+    assert!(matches!(outcome, Outcome::Contested { .. }));
+}
+
+#[test]
+fn an_object_is_not_made_anew_again_and_again() {
+    let mut fights = Fights::default();
+    let mut snapshot = recreatable("ConfigMap", "recreate");
+    let outcomes: Vec<&str> = (0..4)
+        .map(|_| {
+            snapshot.now_ms += 1000;
+            snapshot.standoff = fights.standoff(snapshot.now_ms);
+            let verdict = Ok(decided(vec![Action::Recreate]));
+            let record = Script { verdict, ..Script::drift() }.run(&enforce(), &snapshot);
+            fights.ended(&record);
+            record.outcome.as_str()
+        })
+        .collect();
+    assert_eq!(outcomes, ["created", "created", "created", "contested"]);
+}
+
+#[test]
+fn corrections_far_apart_are_no_fight() {
+    let mut fights = Fights::default();
+    let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    for _ in 0..2 * fight::ROUNDS {
+        snapshot.now_ms += u64::try_from(fight::WINDOW.as_millis()).unwrap() / 4;
+        snapshot.standoff = fights.standoff(snapshot.now_ms);
+        let record = Script::drift().run(&enforce(), &snapshot);
+        assert_eq!(record.outcome, Outcome::Corrected);
+        fights.ended(&record);
+    }
+}
+
+#[test]
+fn a_webhook_that_allows_no_dry_run_leaves_the_verdict_unknown() {
+    let why = ApplyError::NoDryRun("webhook w does not support dry run".into());
+    let script = Script { rehearsal: Err(why), ..Script::drift() };
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert!(matches!(&record.outcome, Outcome::Unknown(why) if why.contains("webhook w")));
+    assert!(!record.outcome.converged());
+}
+
+#[test]
+fn what_a_client_side_tool_stated_is_ours_to_release_once_the_grant_allows_to_adopt() {
+    let mut snapshot = snapshot_of("ConfigMap", Live::Absent);
+    let json = live("2", succession::PREDECESSORS[0])
+        .replace(r#""operation":"Apply""#, r#""operation":"Update""#)
+        .replace(
+            r#""uid":"u1""#,
+            r#""uid":"u1","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}"#,
+        );
+    snapshot.live = Live::Present(LiveObject {
+        json: json.into_bytes().into(),
+        uid: "u1".into(),
+        resource_version: "7".into(),
+        deleting: false,
+    });
+    let calls = |power: &Power| {
+        let script = Script::drift();
+        let record = script.run(power, &snapshot);
+        // Attributed to who wrote it, whoever it is taken over by.
+        assert_eq!(record.differences[0].managers[0].name, succession::PREDECESSORS[0]);
+        script.calls()
+    };
+    assert!(!calls(&enforce()).iter().any(|call| call.starts_with("patch")));
+    let mut adopting = enforce();
+    adopting.grant.as_mut().unwrap().actions.insert(ActionKind::Adopt);
+    let calls = calls(&adopting);
+    assert_eq!(calls[3], "intent adopt");
+    for part in [
+        r#"{"op":"test","path":"/metadata/resourceVersion","value":"7"}"#,
+        r#""path":"/metadata/managedFields","value":[{"manager":"trimtab","operation":"Apply""#,
+        r#"{"op":"remove","path":"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"}"#,
+    ] {
+        assert!(calls[4].starts_with("patch") && calls[4].contains(part), "{part}: {calls:?}");
+    }
+    assert!(calls[6].starts_with("apply") && calls[6].contains(r#""resourceVersion":"8""#));
+}
+
+#[test]
+fn managed_fields_of_a_version_that_is_gone_are_carried_over_where_we_may_and_told_otherwise() {
+    let gone = || Script {
+        rehearsal: Err(ApplyError::ManagedInUnserved {
+            message: "invalid group/version: v1".into(),
+            api_version: "v1".into(),
+        }),
+        ..Script::drift()
+    };
+    let mut snapshot = snapshot_of("ConfigMap", present("kubectl"));
+    snapshot.gvk.version = "v2".into();
+    let script = gone();
+    let Outcome::Rejected(why) = script.run(&enforce(), &snapshot).outcome else { panic!() };
+    assert!(why.contains("kubectl") && why.contains("adopt"), "{why}");
+    assert_eq!(script.calls().len(), 2, "{:?}", script.calls());
+    snapshot.applied_uid = Some("u1".into());
+    let script = gone();
+    let record = script.run(&enforce(), &snapshot);
+    assert!(matches!(record.outcome, Outcome::Waiting(_)), "{:?}", record.outcome);
+    assert!(script.calls()[3].contains(r#""apiVersion":"v2""#), "{:?}", script.calls());
 }
 
 #[test]
@@ -366,10 +540,36 @@ fn stray_fields_are_removed_after_the_apply_from_the_object_that_it_left() {
 #[test]
 fn a_recreation_deletes_exactly_what_was_seen() {
     let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..Script::drift() };
-    script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    let snapshot = recreatable("ConfigMap", "recreate");
+    let record = script.run(&enforce(), &snapshot);
     let calls = script.calls();
-    assert_eq!(calls[4], "delete u1 7");
-    assert_eq!(calls[6], format!("apply force=false {DESIRED}"));
+    assert_eq!(calls[3..6], ["dependents", "intent recreate", "delete u1 7 orphan=false"]);
+    let desired = String::from_utf8_lossy(&snapshot.desired.json);
+    assert_eq!(calls[7], format!("apply force=false {desired}"));
+    assert_eq!(record.planned[0].takes, ["2 Pods"]);
+}
+
+#[test]
+fn an_object_is_made_anew_only_where_its_own_manifest_allows_it() {
+    let run = |snapshot: &Snapshot| {
+        let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..Script::drift() };
+        let record = script.run(&enforce(), snapshot);
+        assert!(!script.calls().iter().any(|call| call.starts_with("delete")));
+        assert_eq!(record.outcome, Outcome::Refused);
+        record.refusals[0].to_string()
+    };
+    let refusal = run(&snapshot_of("ConfigMap", present("trimtab")));
+    assert!(refusal.starts_with("RecreateNotAllowed"), "{refusal}");
+    assert!(refusal.contains("trimtab.dev/on-immutable: recreate "), "{refusal}");
+    assert!(refusal.ends_with("it would take 2 Pods"), "{refusal}");
+    // Live may say what it likes; and what holds data asks for a word of its own.
+    for kind in ["PersistentVolumeClaim", "PersistentVolume", "Namespace"] {
+        let refusal = run(&recreatable(kind, "recreate"));
+        assert!(refusal.contains("on-immutable: recreate-stateful"), "{refusal}");
+    }
+    let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..Script::drift() };
+    script.run(&enforce(), &recreatable("PersistentVolumeClaim", "recreate-stateful"));
+    assert_eq!(script.calls()[5], "delete u1 7 orphan=false");
 }
 
 #[test]
@@ -388,9 +588,9 @@ fn a_change_that_the_server_refuses_for_good_is_the_plugins_to_answer() {
     assert_eq!(record.differences[0].immutable.as_deref(), Some("/data"));
     // Making it anew is an answer, where it is granted.
     let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..refused() };
-    let record = script.run(&enforce(), &snapshot);
+    let record = script.run(&enforce(), &recreatable("ConfigMap", "recreate"));
     assert_eq!(record.outcome, Outcome::Created);
-    assert_eq!(script.calls()[4], "delete u1 7");
+    assert_eq!(script.calls()[5], "delete u1 7 orphan=false");
 }
 
 #[test]

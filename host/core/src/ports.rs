@@ -4,7 +4,7 @@
 //! an error says whether trying again can help.
 
 use crate::decision::{Comparison, Difference, Verdict};
-use crate::gate::{Change, Probe};
+use crate::gate::{Change, Probe, Target};
 use crate::record::Intent;
 use crate::snapshot::Snapshot;
 use std::future::Future;
@@ -83,6 +83,18 @@ pub enum ApplyError {
     /// The API server or an admission webhook refuses the content.
     #[error("the API server refuses it: {0}")]
     Rejected(String),
+    /// The change cannot be rehearsed: an admission webhook supports no dry run.
+    #[error("no dry run is possible: {0}")]
+    NoDryRun(String),
+    /// managedFields of the live object name fields in a version that the server no longer
+    /// serves, and it refuses every apply until they are rewritten.
+    #[error("{message}")]
+    ManagedInUnserved {
+        /// The server's words.
+        message: String,
+        /// The version, as `group/version`.
+        api_version: String,
+    },
     /// The server is busy, unreachable, or answered with an error of its own; the delay is the
     /// server's `Retry-After`.
     #[error("{message}")]
@@ -117,6 +129,26 @@ pub trait Cluster {
 
     /// Does what the gate let through. Takes a [`Change`], which only the gate makes.
     fn write(&self, change: &Change) -> impl Future<Output = Result<Written, ApplyError>> + Send;
+
+    /// Which admission webhooks and policies may change an update of this object on its way in:
+    /// candidates by their rules, for people.
+    ///
+    /// # Errors
+    /// They cannot be listed, and why.
+    fn suspects(
+        &self,
+        target: &Target,
+    ) -> impl Future<Output = Result<Vec<String>, String>> + Send {
+        let _ = target;
+        async { Ok(Vec::new()) }
+    }
+
+    /// What a deletion of this object would take with it, as far as can be seen: one text for
+    /// each thing, for people. What cannot be seen is said too.
+    fn dependents(&self, target: &Target, live: &[u8]) -> impl Future<Output = Vec<String>> + Send {
+        let _ = (target, live);
+        async { Vec::new() }
+    }
 }
 
 /// The journal could not take a line: nothing may be written to the cluster.

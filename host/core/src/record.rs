@@ -87,6 +87,16 @@ pub enum Outcome {
     },
     /// The plugin misbehaved; it costs this pass.
     Fault(String),
+    /// Differences are left that an apply does not remove: the API server or an admission webhook
+    /// puts its own value there. Nothing was written.
+    NotKept(String),
+    /// Somebody undoes our correction again and again: it is not written for a while.
+    Contested {
+        /// Who and what.
+        reason: String,
+        /// How long it is left alone.
+        after: Duration,
+    },
 }
 
 /// What the scheduler does after a pass.
@@ -121,6 +131,8 @@ impl Outcome {
             Self::Stale => "stale",
             Self::Failed { .. } => "failed",
             Self::Fault(_) => "plugin-fault",
+            Self::NotKept(_) => "not-kept",
+            Self::Contested { .. } => "contested",
         }
     }
 
@@ -137,6 +149,8 @@ impl Outcome {
             | Self::Rejected(text)
             | Self::Waiting(text)
             | Self::Fault(text)
+            | Self::NotKept(text)
+            | Self::Contested { reason: text, .. }
             | Self::Failed { message: text, .. }
             | Self::Deferred { reason: text, .. } => text.clone(),
             Self::Conflict(managers) => {
@@ -165,13 +179,15 @@ impl Outcome {
             | Self::Refused
             // Whoever owns the fields has to let go of them, which is an event.
             | Self::Conflict(_) => Next::Settle,
-            Self::Deferred { after, .. } => Next::After(*after),
+            Self::Deferred { after, .. } | Self::Contested { after, .. } => Next::After(*after),
             Self::Stale => Next::Again,
             Self::Failed { retry_after, .. } => Next::Retry(*retry_after),
             Self::Unknown(_)
             | Self::Rejected(_)
             | Self::Waiting(_)
-            | Self::Fault(_) => Next::Retry(None),
+            | Self::Fault(_)
+            // A webhook that goes is no event of the object.
+            | Self::NotKept(_) => Next::Retry(None),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The snapshot: all that one pass knows, and all that a plugin ever sees.
 
+use crate::fight::Standoff;
 use crate::identity::{Gvk, ObjectKey};
 use crate::object::{Desired, Live, LiveObject};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct Snapshot {
     pub now_ms: u64,
     /// How many passes of this object failed in a row before.
     pub retries: u32,
+    /// A fight over this object that is going on, and until when we stay out of it.
+    pub standoff: Option<Standoff>,
 }
 
 impl Snapshot {

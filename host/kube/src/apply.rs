@@ -17,10 +17,12 @@
 use crate::address::{self, BadName};
 use crate::counts::Verb;
 use crate::decode;
+use crate::dependents;
 use crate::discovery::{ApiKind, Lookup};
 use crate::refusal::{Asked, meaning};
 use crate::request::{Call, RequestError};
 use crate::store::Store;
+use crate::suspects::Suspects;
 use bytes::Bytes;
 use http::Method;
 use std::sync::Arc;
@@ -42,12 +44,13 @@ const JSON: &str = "application/json";
 #[derive(Clone, Debug)]
 pub struct Writer {
     store: Store,
+    suspects: Arc<Suspects>,
 }
 
 impl Writer {
     /// Writes through the store's connection.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, suspects: Arc::default() }
     }
 
     /// The kind as the server serves it, and the object's path.
@@ -106,14 +109,14 @@ impl Writer {
         target: &Target,
         kind: &ApiKind,
         path: String,
-        uid: &Arc<str>,
-        version: &str,
+        (uid, version): (&Arc<str>, &str),
+        orphan: bool,
     ) -> Result<Written, ApplyError> {
         let options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": { "uid": &**uid, "resourceVersion": version },
-            "propagationPolicy": "Background",
+            "propagationPolicy": if orphan { "Orphan" } else { "Background" },
         });
         let body = Bytes::from(options.to_string());
         let call = Call::send(Verb::Delete, Method::DELETE, path.clone(), JSON, body);
@@ -147,6 +150,15 @@ impl Cluster for Writer {
         Ok(self.send(target, Asked::Apply, call, &kind).await?[..].into())
     }
 
+    async fn suspects(&self, target: &Target) -> Result<Vec<String>, String> {
+        let (kind, _) = self.locate(target).map_err(|error| error.to_string())?;
+        self.suspects.of(&self.store, &kind, target.key.namespace.as_deref()).await
+    }
+
+    async fn dependents(&self, target: &Target, live: &[u8]) -> Vec<String> {
+        dependents::dependents(&self.store, &target.key, live).await
+    }
+
     async fn write(&self, change: &Change) -> Result<Written, ApplyError> {
         let target = change.target();
         let (kind, path) = self.locate(target)?;
@@ -175,8 +187,9 @@ impl Cluster for Writer {
                     Call::send(Verb::Patch, Method::PATCH, path, JSON_PATCH, bytes(body)),
                 )
             }
-            Effect::Delete { uid, resource_version } => {
-                return self.delete(target, &kind, path, uid, resource_version).await;
+            Effect::Delete { uid, resource_version, orphan } => {
+                let preconditions = (uid, &**resource_version);
+                return self.delete(target, &kind, path, preconditions, *orphan).await;
             }
         };
         let answer = self.send(target, asked, call, &kind).await?;

@@ -60,6 +60,29 @@ pub(crate) fn watch_line(line: &[u8]) -> Result<WatchLine<'_>, String> {
     })
 }
 
+/// UIDs of an object's owners; none where it does not decode.
+pub(crate) fn owners(object: &[u8]) -> Vec<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Owned<'a> {
+        #[serde(borrow)]
+        metadata: Owners<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Owners<'a> {
+        #[serde(borrow, default, rename = "ownerReferences")]
+        owners: Vec<Owner<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Owner<'a> {
+        #[serde(borrow)]
+        uid: Cow<'a, str>,
+    }
+    let owned = serde_json::from_slice::<Owned<'_>>(object);
+    owned
+        .map(|it| it.metadata.owners.into_iter().map(|owner| owner.uid).collect())
+        .unwrap_or_default()
+}
+
 /// One page of a list.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {

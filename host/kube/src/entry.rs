@@ -76,6 +76,14 @@ impl Entry {
         }
     }
 
+    /// The object, if it is known to be there.
+    pub(crate) fn object(&self) -> Option<&LiveObject> {
+        match &self.state {
+            State::Present(object) => Some(object),
+            State::Pending(_) | State::Absent | State::Undecodable(_) => None,
+        }
+    }
+
     /// Whether it still waits for its first answer.
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self.state, State::Pending(_))

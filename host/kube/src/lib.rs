@@ -39,7 +39,9 @@ mod version;
 mod view;
 mod watch;
 
+mod dependents;
 mod refusal;
+mod suspects;
 
 pub use apply::{FIELD_MANAGER, Writer};
 pub use connect::{ConnectError, Credentials, connect};

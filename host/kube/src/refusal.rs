@@ -14,6 +14,11 @@ use trimtab_core::ports::{ApplyError, OwnedField};
 /// a few dozen invalid fields.
 const MAX_MESSAGE_CHARS: usize = 2000;
 
+/// What the server says where an admission webhook has side effects that it does not suppress.
+const NO_DRY_RUN: &str = "does not support dry run";
+/// What the server says of a version of a custom resource that it does not serve any more.
+const INVALID_VERSION: &str = "request to convert CR to an invalid group/version: ";
+
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -46,6 +51,9 @@ fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> Ap
         message: shortened(&format!("the API server answered {status}")),
         retry_after: status.retry_after,
     };
+    if let Some(api_version) = unserved(&status.message) {
+        return ApplyError::ManagedInUnserved { message: message(), api_version };
+    }
     match status.code {
         409 if status.has_cause("FieldManagerConflict") => {
             ApplyError::Conflict(status.causes.iter().filter_map(owned_field).collect())
@@ -74,6 +82,7 @@ fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> Ap
             let fields = status.causes.iter().map(|cause| cause.field.clone()).collect();
             ApplyError::Immutable { message: message(), fields }
         }
+        400 if status.message.contains(NO_DRY_RUN) => ApplyError::NoDryRun(message()),
         // Server-side apply reports content that has another shape than the schema as its own fault.
         500 if is_shape(&status.message) => ApplyError::Rejected(message()),
         400..=499 => ApplyError::Rejected(message()),
@@ -149,6 +158,13 @@ fn is_immutable(cause: &Cause) -> bool {
     ]
     .iter()
     .any(|sentence| cause.message.contains(sentence))
+}
+
+/// The version that managedFields name and the server cannot convert from. It says so of every
+/// apply, whatever is applied, and of nothing else: what it stores it can read.
+fn unserved(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once(INVALID_VERSION)?;
+    rest.split_whitespace().next().map(str::to_owned)
 }
 
 /// Whether the text says that content does not have the shape that the schema asks for.

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use trimtab_core::identity::{Gvk, ObjectKey};
-use trimtab_core::object::Live;
+use trimtab_core::object::{Live, LiveObject};
 
 /// How often each kind is listed anew although its watch works: a lost deletion is found then.
 const RELIST_EVERY: Duration = Duration::from_secs(600);
@@ -180,6 +180,23 @@ impl Store {
             Some(view) => view.live(key),
             None => Live::Unknown("its kind is not watched".into()),
         }
+    }
+
+    /// Objects of interest that name this UID as one of their owners: kind and name of each.
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<String> {
+        self.named(|_, object| decode::owners(&object.json).iter().any(|owner| **owner == *uid))
+    }
+
+    /// Objects of interest in this namespace: kind and name of each.
+    pub(crate) fn within(&self, namespace: &str) -> Vec<String> {
+        self.named(|its_namespace, _| its_namespace == namespace)
+    }
+
+    fn named(&self, which: impl Fn(&str, &LiveObject) -> bool) -> Vec<String> {
+        let views = self.inner.shared.views.read().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<String> = views.values().flat_map(|view| view.named(&which)).collect();
+        names.sort();
+        names
     }
 
     /// How each watch is doing.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 use trimtab_core::identity::{Gvk, ObjectKey};
-use trimtab_core::object::Live;
+use trimtab_core::object::{Live, LiveObject};
 
 /// What one list and watch cover: one namespace, or (`None`) the whole cluster.
 pub(crate) type Scope = Option<Arc<str>>;
@@ -91,6 +91,20 @@ impl View {
     }
 
     // --- for the engine
+
+    /// Kind and name of the present objects that are asked for.
+    pub(crate) fn named(&self, which: impl Fn(&str, &LiveObject) -> bool) -> Vec<String> {
+        let state = self.lock();
+        let mut names = Vec::new();
+        for (namespace, entries) in &state.entries {
+            for (name, entry) in entries {
+                if entry.object().is_some_and(|object| which(namespace, object)) {
+                    names.push(format!("{} {name}", self.gvk.kind));
+                }
+            }
+        }
+        names
+    }
 
     /// What is known of this object.
     pub(crate) fn live(&self, key: &ObjectKey) -> Live {

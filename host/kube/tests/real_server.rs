@@ -576,6 +576,7 @@ fn snapshot(key: &ObjectKey, gvk: &Gvk, data: &str, live: Live) -> Snapshot {
         applied_uid: None,
         now_ms: 0,
         retries: 0,
+        standoff: None,
     }
 }
 
@@ -611,6 +612,7 @@ fn power(actions: BTreeSet<ActionKind>) -> Power {
         namespaces: Namespaces::All,
         cluster_scoped: true,
         actions,
+        predecessors: BTreeSet::new(),
         origin: "test".into(),
     };
     let plugin = PluginIdentity { name: "test".into(), version: "1.0.0".into(), digest };

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use trimtab_core::decision::ActionKind;
 use trimtab_core::grant::{Grant, Mode, Namespaces};
 use trimtab_core::identity::Digest;
+use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::plugin::{KindPattern, PluginManifest};
 
 /// `apiVersion` of grant files.
@@ -29,6 +30,8 @@ struct Document {
     namespaces: Vec<String>,
     cluster_scoped: bool,
     actions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    predecessors: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -84,6 +87,7 @@ pub(crate) fn proposal(manifest: &PluginManifest, digest: Digest, mode: Mode) ->
         namespaces: vec!["*".into()],
         cluster_scoped: true,
         actions: words(manifest, |kind| !needs_thought(kind)),
+        predecessors: vec![],
     };
     print(&document, &words(manifest, needs_thought))
 }
@@ -211,6 +215,14 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
             })
         })
         .collect::<Result<BTreeSet<_>, _>>()?;
+    if let Some(bad) = document.predecessors.iter().find(|name| !may_be_succeeded(name)) {
+        return Err(wrong(format!(
+            "predecessors names {bad:?}: name the field manager of a client-side apply tool, as managedFields have it, and neither Trimtab itself nor a controller of the control plane"
+        )));
+    }
+    if !document.predecessors.is_empty() && !actions.contains(&ActionKind::Adopt) {
+        return Err(wrong("predecessors are succeeded where actions has adopt: add it".into()));
+    }
     let all = document.namespaces.iter().any(|namespace| namespace == "*");
     if all && document.namespaces.len() > 1 {
         return Err(wrong("namespaces has \"*\" beside names: write one or the other".into()));
@@ -231,8 +243,16 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
         namespaces,
         cluster_scoped: document.cluster_scoped,
         actions,
+        predecessors: document.predecessors.into_iter().collect(),
         origin: origin.to_owned(),
     })
+}
+
+/// Whose fields may become ours: nobody's whose fields are the cluster's own.
+fn may_be_succeeded(manager: &str) -> bool {
+    !manager.is_empty()
+        && manager != FIELD_MANAGER
+        && !trimtab_compare::managed_fields::is_system(manager)
 }
 
 #[cfg(test)]
@@ -279,6 +299,21 @@ mod tests {
         for (good, bad, expected) in cases {
             let error = parse(&text().replace(good, bad), "g.yaml").unwrap_err();
             assert!(error.contains("g.yaml") && error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn predecessors_are_apply_tools_and_need_adopt() {
+        let with = |more: &str, actions: &str| {
+            parse(&format!("{}{more}\n", text().replace("[\"apply-desired\"]", actions)), "g.yaml")
+        };
+        let adopt = "[\"apply-desired\", \"adopt\"]";
+        let grants = with("predecessors: [helm]", adopt).unwrap();
+        assert!(grants[0].predecessors.contains("helm"));
+        assert!(with("predecessors: [helm]", "[\"apply-desired\"]").unwrap_err().contains("adopt"));
+        for system in ["kube-controller-manager", "trimtab"] {
+            let error = with(&format!("predecessors: [{system}]"), adopt).unwrap_err();
+            assert!(error.contains(system), "{error}");
         }
     }
 

@@ -133,6 +133,9 @@ pub(crate) struct ManagerLine {
     pub(crate) subresource: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) time: String,
+    /// Whether it is Trimtab itself, by an earlier write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ours: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -142,6 +145,9 @@ pub(crate) struct PlannedLine {
     pub(crate) paths: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) creates: bool,
+    /// What a deletion takes with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) takes: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -363,6 +369,7 @@ impl From<&Planned> for PlannedLine {
             action: planned.action.to_string(),
             paths: planned.paths.clone(),
             creates: planned.creates,
+            takes: planned.takes.clone(),
         }
     }
 }
@@ -374,7 +381,27 @@ impl From<&Manager> for ManagerLine {
             operation: manager.operation.clone(),
             subresource: manager.subresource.clone(),
             time: manager.time.clone(),
+            ours: manager.is_ours(),
         }
+    }
+}
+
+impl ManagerLine {
+    /// Who wrote, on one line for people.
+    pub(crate) fn told(&self) -> String {
+        let us = if self.ours { "us, as " } else { "" };
+        let mut text = format!("written by {us}{} ({}", self.name, self.operation);
+        if !self.subresource.is_empty() {
+            text.push_str(", subresource ");
+            text.push_str(&self.subresource);
+        }
+        text.push(')');
+        if !self.time.is_empty() {
+            text.push_str(" at ");
+            text.push_str(&self.time);
+        }
+        text.push_str(", according to managedFields");
+        text
     }
 }
 

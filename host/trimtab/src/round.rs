@@ -74,6 +74,7 @@ pub(crate) async fn observe(
                 desired,
                 now_ms: now_ms(),
                 retries: 0,
+                standoff: None,
             };
             let world = World {
                 judge: &Generic,

@@ -29,8 +29,7 @@ pub(crate) struct Params<'a> {
 impl Params<'_> {
     /// The snapshot as the contract has it; borrows everything.
     pub(crate) fn snapshot(&self) -> types::Snapshot<'_> {
-        let Snapshot { key, gvk, desired, live, facts, now_ms, retries, applied_uid: _ } =
-            self.snapshot;
+        let Snapshot { key, gvk, desired, live, facts, now_ms, retries, .. } = self.snapshot;
         types::Snapshot {
             id: types::ObjectId {
                 group: &gvk.group,

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 use trimtab_sdk::{
-    Decision, Difference, DifferenceKind, Finding, Path, Reconciler, Snapshot, Verdict,
+    Action, Decision, Difference, DifferenceKind, Finding, Path, Reconciler, Snapshot, Verdict,
 };
 
 /// How long to leave an object alone that waits for its finalizers.
@@ -25,7 +25,13 @@ impl Reconciler for Generic {
             );
         }
         if let Some(frozen) = differences.iter().find_map(|each| each.immutable.as_ref()) {
-            return Decision::new().leave(frozen_text(frozen)).into();
+            // The host looks at the same annotation, and at the grant.
+            return match desired_policy(snapshot) {
+                Some("recreate" | "recreate-stateful") => {
+                    Decision::new().action(Action::Recreate).into()
+                }
+                _ => Decision::new().leave(frozen_text(frozen)).into(),
+            };
         }
         let strays = differences.iter().filter(|each| each.kind == DifferenceKind::Stray);
         let strays: Vec<_> = strays.map(|each| each.path.clone()).collect();
@@ -47,9 +53,14 @@ impl Reconciler for Generic {
     }
 }
 
+/// What the manifest says is to happen where a field cannot change.
+fn desired_policy<'s>(snapshot: &'s Snapshot<'_>) -> Option<&'s str> {
+    snapshot.desired()?.str_at(&["metadata", "annotations", "trimtab.dev/on-immutable"])
+}
+
 fn frozen_text(field: &Path) -> String {
     format!(
-        "immutable_field: {field} cannot change once the object exists; declare its old value, or delete the object to have it made anew"
+        "immutable_field: {field} cannot change once the object exists; declare its old value, delete the object to have it made anew, or let Trimtab do that: annotate the manifest with trimtab.dev/on-immutable: recreate, and grant recreate"
     )
 }
 
@@ -108,6 +119,28 @@ mod tests {
             finding info schema-unknown
             "#,
         );
+    }
+
+    #[test]
+    fn a_field_that_cannot_change_is_answered_by_making_it_anew_only_where_the_manifest_says_so() {
+        let crd = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+            "spec":{"group":"ex.io","names":{"kind":"Claim"},"versions":[{"name":"v1","schema":
+            {"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":
+            {"class":{"type":"string","x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}}}}}}]}}"#;
+        let crd = trimtab_sdk::json::parse(crd.as_bytes()).unwrap();
+        let facts = trimtab_sdk::comparison::facts::build_crd(&crd, "v1").unwrap();
+        let object = |annotations: &str, class: &str| {
+            format!(
+                r#"{{"apiVersion":"ex.io/v1","kind":"Claim","metadata":{{"name":"b"{annotations}}},"spec":{{"class":"{class}"}}}}"#
+            )
+        };
+        let run = |annotations: &str| {
+            let case = Case::new().desired(object(annotations, "new")).live(object("", "old"));
+            case.facts(facts.clone()).run::<Generic>()
+        };
+        assert!(run("").contains("leave: immutable_field: /spec/class"), "{}", run(""));
+        let allowed = run(r#","annotations":{"trimtab.dev/on-immutable":"recreate"}"#);
+        assert!(allowed.ends_with("\nrecreate\n"), "{allowed}");
     }
 
     #[test]

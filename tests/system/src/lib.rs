@@ -26,6 +26,7 @@ mod drift;
 mod plugin_file;
 mod source;
 mod wait;
+mod webhook;
 
 pub use api::{Api, Failure};
 pub use audit::{Audit, Request};
@@ -39,3 +40,4 @@ pub use plugin_file::{bare_component, core_module, with_manifest, with_version};
 pub use room::Room;
 pub use source::{copy_tree, documents, objects, objects_in};
 pub use wait::{PATIENCE, until};
+pub use webhook::Webhook;

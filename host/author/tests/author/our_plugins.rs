@@ -61,6 +61,7 @@ fn snapshot(desired: &str, live: Option<&str>) -> Snapshot {
         applied_uid: None,
         now_ms: 0,
         retries: 0,
+        standoff: None,
     }
 }
 

@@ -163,17 +163,7 @@ fn told_pass(pass: &PassLine) -> String {
             value(&difference.desired)
         ));
         for manager in &difference.managers {
-            detail(format!(
-                "    last written by {} ({}{}) {} [by managedFields: a hint, not a proof]",
-                manager.name,
-                manager.operation,
-                if manager.subresource.is_empty() {
-                    String::new()
-                } else {
-                    format!(", subresource {}", manager.subresource)
-                },
-                manager.time
-            ));
+            detail(format!("    {}: a hint, not a proof", manager.told()));
         }
     }
     for action in &pass.actions {
@@ -183,6 +173,9 @@ fn told_pass(pass: &PassLine) -> String {
             format!(" {}", action.paths.join(", "))
         };
         detail(format!("decided: {}{paths} ({})", action.action, pass.mode));
+        for taken in &action.takes {
+            detail(format!("    it takes {taken}"));
+        }
     }
     for refusal in &pass.refusals {
         detail(format!("refused by the gate: {}: {}", refusal.reason, refusal.message));

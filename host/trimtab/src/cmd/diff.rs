@@ -298,7 +298,7 @@ fn from_record(record: &Record) -> Judged {
     let verdict = match &record.outcome {
         outcome if outcome.converged() => "in-sync",
         Outcome::Observed | Outcome::Left(_) | Outcome::Refused if missing => "missing",
-        Outcome::Observed | Outcome::Left(_) | Outcome::Refused => "drift",
+        Outcome::Observed | Outcome::Left(_) | Outcome::Refused | Outcome::NotKept(_) => "drift",
         Outcome::Rejected(_) | Outcome::Conflict(_) => "refused",
         _ => "unknown",
     };
@@ -344,10 +344,7 @@ fn table(answer: &Answer) -> String {
                 side(&difference.desired)
             ));
             for manager in &difference.managers {
-                text.push_str(&format!(
-                    "    written by {} ({}) {}\n",
-                    manager.name, manager.operation, manager.time
-                ));
+                text.push_str(&format!("    {}\n", manager.told()));
             }
         }
     }

@@ -129,7 +129,7 @@ impl Engine {
     }
 
     pub(super) fn kinds_changed(&mut self) {
-        self.facts.forget();
+        self.facts.changing();
         if let Some(revision) = self.awaiting_kinds.take().or_else(|| self.revision.clone()) {
             self.place(revision);
         }
@@ -144,21 +144,26 @@ impl Engine {
         }
         if brings_kinds(&key.group_kind) {
             self.expect_kinds();
-            self.schema_changed(key);
         }
     }
 
-    /// A definition changed: what was answered by the old schema is asked again.
-    pub(super) fn schema_changed(&mut self, definition: &ObjectKey) {
-        let Some((_, group)) = definition.name.split_once('.') else { return };
-        let of_group = |key: &&ObjectKey| *key.group_kind.group == *group;
-        let keys: Vec<ObjectKey> = self.keys.keys().filter(of_group).cloned().collect();
+    /// What was answered by the old schema is asked again, and what failed by it tried at once.
+    pub(super) fn schemas_changed(&mut self, kinds: &[Gvk]) {
+        tracing::info!(
+            "the schema of {} changed",
+            kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        );
+        let of_kinds = |(_, desired): &(&ObjectKey, &Arc<trimtab_core::object::Desired>)| {
+            kinds.contains(&desired.gvk)
+        };
+        let keys: Vec<ObjectKey> =
+            self.desired.objects.iter().filter(of_kinds).map(|(key, _)| key.clone()).collect();
         for key in keys {
             if let Some(state) = self.keys.get_mut(&key) {
                 state.forget_answer();
             }
-            if self.is_answered(&key) && !self.waves.holds(&key) {
-                self.queue.add(&key, &key.group_kind);
+            if !self.waves.holds(&key) {
+                self.look_afresh(&key);
             }
         }
     }
@@ -204,7 +209,7 @@ impl Engine {
     }
 
     pub(super) fn expect_kinds(&mut self) {
-        self.facts.forget();
+        self.facts.changing();
         self.kind_expected_until = Instant::now() + KIND_EXPECTED_WITHIN;
         if !self.desired.unplaced.is_empty() {
             let soon = Instant::now() + DISCOVER_SOON;

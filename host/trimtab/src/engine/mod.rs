@@ -96,6 +96,8 @@ pub(crate) struct Engine {
     answered: HashSet<Gvk>,
     watched: HashSet<Gvk>,
     facts: Arc<FactsCache>,
+    /// Kinds whose schema is another now.
+    schemas: mpsc::Receiver<Vec<Gvk>>,
     passes: JoinSet<Passed>,
     plugins: crate::plugins::Status,
     /// Kinds of which it was said that no plugin claims them.
@@ -125,8 +127,10 @@ impl Engine {
     pub(crate) fn new(options: Options, parts: Parts) -> Self {
         let now = Instant::now();
         let applied = crate::journal::written_uids(&options.state);
+        let facts = Arc::new(FactsCache::new(parts.store.clone()));
         Self {
-            facts: Arc::new(FactsCache::new(parts.store.clone())),
+            schemas: facts.follow(),
+            facts,
             options,
             parts,
             started: now,
@@ -172,6 +176,7 @@ impl Engine {
                     None => anyhow::bail!("the source's watcher ended; this is a defect of the host"),
                 },
                 Some(event) = self.parts.events.next() => self.take_events(event),
+                Some(kinds) = self.schemas.recv() => self.schemas_changed(&kinds),
                 Ok(()) = self.parts.registry.changed() => self.take_registry(),
                 () = tokio::time::sleep(wake) => self.discover_if_due().await,
             }

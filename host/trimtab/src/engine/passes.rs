@@ -41,14 +41,16 @@ impl Engine {
             self.waves.passed(&key);
             return self.queue.done(&key, now, None);
         }
+        let (now, standoff) = (now_ms(), state.standoff(now_ms()));
         let snapshot = Snapshot {
             facts: Arc::default(),
             applied_uid: self.applied.get(&key).cloned(),
             gvk: desired.gvk.clone(),
             desired,
             live,
-            now_ms: now_ms(),
+            now_ms: now,
             retries: self.queue.failures(&key),
+            standoff,
             key,
         };
         let trigger = state.take_trigger();

@@ -26,7 +26,9 @@ pub(super) fn log(record: &Record, since_event: Option<Duration>) {
         | Outcome::Conflict(_)
         | Outcome::Rejected(_)
         | Outcome::Failed { .. }
-        | Outcome::Fault(_) => tracing::warn!("{text}"),
+        | Outcome::Fault(_)
+        | Outcome::NotKept(_)
+        | Outcome::Contested { .. } => tracing::warn!("{text}"),
     }
     for finding in &record.findings {
         tracing::warn!("finding {} on {}: {}", finding.name, record.key, finding.message);
@@ -81,11 +83,12 @@ fn difference_text(difference: &Difference) -> String {
         ),
     };
     if let Some(manager) = difference.managers.first() {
-        let _ = write!(text, " (written by {}", manager.name);
+        let us = if manager.is_ours() { "us, as " } else { "" };
+        let _ = write!(text, " (written by {us}{}", manager.name);
         if !manager.time.is_empty() {
             let _ = write!(text, " at {}", manager.time);
         }
-        text.push(')');
+        text.push_str(", according to managedFields)");
     }
     text
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
+use trimtab_core::fight::{Fights, Standoff};
 use trimtab_core::identity::{Digest, ObjectKey};
 use trimtab_core::memo::Memo;
 use trimtab_core::record::{Next, Outcome, Record, Trigger};
@@ -16,12 +17,17 @@ pub(super) struct KeyState {
     memo: Option<Memo>,
     /// How the last pass ended.
     last: Option<Last>,
+    /// How the pass before ended that only found that the object had moved: what was told.
+    before_stale: Option<Last>,
     /// The plugin and grant that served it last; `None`: none did.
     pub(super) stamp: Option<Digest>,
     trigger: Option<Trigger>,
     /// When the first event came that the next pass answers.
     event: Option<Instant>,
     unclaimed: bool,
+    /// The schema changed after the pass that is under way began.
+    outdated: bool,
+    fights: Fights,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +35,7 @@ struct Last {
     outcome: Outcome,
     differences: Vec<(String, Option<Vec<u8>>)>,
     findings: Vec<String>,
+    refusals: Vec<String>,
     desired: Digest,
 }
 
@@ -59,6 +66,7 @@ impl KeyState {
 
     /// What made the host look; taken once.
     pub(super) fn take_trigger(&mut self) -> Trigger {
+        self.outdated = false;
         self.trigger.take().unwrap_or(Trigger::Retry)
     }
 
@@ -70,19 +78,30 @@ impl KeyState {
     /// Takes up a pass that ended; whether it tells anything new.
     pub(super) fn ended(&mut self, record: &Record, stamp: Digest) -> bool {
         let settled = record.outcome.next() == Next::Settle;
-        self.memo = settled.then(|| Memo::after(record, stamp));
+        self.memo = (settled && !self.outdated).then(|| Memo::after(record, stamp));
+        self.fights.ended(record);
         let last = Last {
-            outcome: record.outcome.clone(),
+            outcome: lasting(&record.outcome),
             differences: record
                 .differences
                 .iter()
                 .map(|difference| (difference.path.clone(), difference.live.clone()))
                 .collect(),
             findings: record.findings.iter().map(|finding| finding.message.clone()).collect(),
+            refusals: record.refusals.iter().map(ToString::to_string).collect(),
             desired: record.desired_digest,
         };
         let wrote = record.after.is_some();
-        let new = wrote || self.last.as_ref() != Some(&last);
+        let before = self.last.take();
+        let stale = |last: &Last| last.outcome == Outcome::Stale;
+        let told = match before.as_ref().is_some_and(stale) {
+            true if !stale(&last) => self.before_stale.take(),
+            _ => before,
+        };
+        let new = wrote || told.as_ref() != Some(&last);
+        if stale(&last) && !told.as_ref().is_some_and(stale) {
+            self.before_stale = told;
+        }
         self.last = Some(last);
         new
     }
@@ -96,6 +115,12 @@ impl KeyState {
     /// The last answer was by a schema that is old now.
     pub(super) fn forget_answer(&mut self) {
         self.memo = None;
+        self.outdated = true;
+    }
+
+    /// The fight over it that is going on, if one is.
+    pub(super) fn standoff(&self, now_ms: u64) -> Option<Standoff> {
+        self.fights.standoff(now_ms)
     }
 
     /// Whether the last pass saw an object that had moved meanwhile.
@@ -106,6 +131,14 @@ impl KeyState {
     /// Whether nothing more is to be done before something changes.
     pub(super) fn is_settled(&self) -> bool {
         self.unclaimed || self.last.as_ref().is_some_and(|last| last.outcome.next() == Next::Settle)
+    }
+}
+
+/// An outcome without what changes while nothing happens.
+fn lasting(outcome: &Outcome) -> Outcome {
+    match outcome.clone() {
+        Outcome::Contested { reason, .. } => Outcome::Contested { reason, after: Duration::ZERO },
+        other => other,
     }
 }
 

@@ -121,5 +121,6 @@ pub(crate) fn snapshot(kind: &str) -> Snapshot {
         applied_uid: None,
         now_ms: 0,
         retries: 0,
+        standoff: None,
     }
 }

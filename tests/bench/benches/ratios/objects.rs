@@ -168,6 +168,7 @@ pub(crate) fn snapshot(desired: Arc<Desired>, live: Live, facts: Arc<[u8]>) -> S
         applied_uid: None,
         now_ms: 1_767_225_600_000,
         retries: 0,
+        standoff: None,
     }
 }
 

@@ -8,15 +8,19 @@
 
 mod world;
 
+mod admission;
 mod corpus;
 mod diff;
 mod ends;
 mod example;
+mod immutable;
 mod in_cluster;
 mod once;
 mod outage;
 mod ownership;
 mod plugins;
+mod schemas;
 mod secrets;
 mod sources;
+mod succession;
 mod whole_loop;

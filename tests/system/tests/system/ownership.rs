@@ -1,10 +1,11 @@
 //! Whose object it is: never overridden by force unless it is ours.
 
 use crate::world::{
-    APP_OBJECTS, Test, converged, none, pass, prove_alive, room_with_app, run, settings, shared,
+    APP_OBJECTS, Test, converged, diff, none, pass, prove_alive, room_with_app, run, settings,
+    shared,
 };
-use anyhow::ensure;
-use serde_json::json;
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
 use trimtab_system_tests::Id;
 
 #[test]
@@ -139,6 +140,51 @@ fn a_field_of_ours_that_another_manager_forces_is_taken_back() -> Test {
         ensure!(line.managers().contains(&"forcer"), "{line:?}");
         let live = cluster.api().require(&settings(name)).await?;
         ensure!(live["data"]["color"] == "blue", "{live}");
+        Ok(())
+    })
+}
+
+#[test]
+fn our_own_earlier_writes_are_told_apart_from_others_according_to_managed_fields() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "ours-told";
+        let room = room_with_app(cluster, name)?;
+        converged(&room, APP_OBJECTS).await?.stop().await?;
+        let size = json!({"data": {"size": "small"}});
+        cluster.user("alice")?.merge(&settings(name), &size).await?;
+        let text = crate::world::app(name).replace("color: blue", "color: green");
+        room.declare("app.yaml", &text)?;
+
+        let (status, answer) = diff(&room, &["-o", "json"])?;
+        let answer: Value = serde_json::from_str(&answer)?;
+        let objects = answer["objects"].as_array().into_iter().flatten();
+        let differences: Vec<&Value> = objects
+            .flat_map(|object| object["differences"].as_array().into_iter().flatten())
+            .collect();
+        ensure!(status == 1 && differences.len() == 2, "{status} {differences:?}");
+        for (path, name, operation, ours) in [
+            ("/data/color", "trimtab", "Apply", json!(true)),
+            ("/data/size", "alice", "Update", Value::Null),
+        ] {
+            let found = differences.iter().find(|difference| difference["path"] == path);
+            let managers = &found.with_context(|| format!("{differences:?}"))?["managers"];
+            let manager = &managers[0];
+            ensure!(
+                managers.as_array().is_some_and(|all| all.len() == 1)
+                    && manager["name"] == name
+                    && manager["operation"] == operation
+                    && manager["ours"] == ours
+                    && manager["time"].is_string(),
+                "{path}: {managers}"
+            );
+        }
+        let (_, table) = diff(&room, &[])?;
+        for told in ["written by us, as trimtab (Apply) at ", "written by alice (Update) at "] {
+            let line = table.lines().find(|line| line.contains(told));
+            let line = line.with_context(|| format!("{told} is not in\n{table}"))?;
+            ensure!(line.ends_with("according to managedFields"), "{line}");
+        }
         Ok(())
     })
 }

@@ -159,6 +159,21 @@ pub(crate) async fn pass(
     .await
 }
 
+/// What `trimtab diff` answers of this room's source and cluster: exit status and stdout.
+pub(crate) fn diff(room: &Room, arguments: &[&str]) -> Result<(i32, String)> {
+    let kubeconfig = room.kubeconfig.clone().context("the room has no kubeconfig")?;
+    let output = std::process::Command::new(std::path::absolute(&room.built().trimtab)?)
+        .arg("diff")
+        .arg("--source")
+        .arg(room.source())
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(arguments)
+        .output()?;
+    let status = output.status.code().context("ended by a signal")?;
+    Ok((status, String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
 /// Changes the ConfigMap `settings` as a bystander and waits until it is put right: the host is
 /// alive, and served by some plugin.
 pub(crate) async fn prove_alive(cluster: &Cluster, host: &mut Host, namespace: &str) -> Result<()> {
