@@ -8,6 +8,8 @@ use crate::decision::{Action, ActionKind, Decision};
 use crate::edit;
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
+use crate::ignore::Places;
+use crate::object::Desired;
 use crate::ownership;
 use crate::snapshot::Snapshot;
 use std::sync::Arc;
@@ -177,7 +179,10 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             gated.refusals.push(refusal);
             continue;
         }
-        let permit = Permit { action: action.clone(), force: may_force(power, snapshot) };
+        let (action, refused) = without_ignored(action, snapshot)?;
+        gated.refusals.extend(refused);
+        let Some(action) = action else { continue };
+        let permit = Permit { action, force: may_force(power, snapshot) };
         let changes = permit.changes(snapshot, snapshot)?;
         gated.planned.extend(changes.into_iter().map(|change| change.planned));
         if mode == Mode::Enforce {
@@ -208,6 +213,42 @@ fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
 
 fn target(snapshot: &Snapshot) -> Target {
     Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
+}
+
+/// The action without the removal of what is ignored, if there is anything left of it, and the
+/// refusal of that.
+fn without_ignored(
+    action: &Action,
+    snapshot: &Snapshot,
+) -> Result<(Option<Action>, Option<Refusal>), String> {
+    let (Action::RemoveFields(paths), Some(live)) = (action, snapshot.live_object()) else {
+        return Ok((Some(action.clone()), None));
+    };
+    let live = read(&live.json)?;
+    let places = ignored(snapshot, &live)?;
+    let is_ignored =
+        |text: &&String| Path::parse(text).is_ok_and(|path| places.cover(&path, &live));
+    let (ignored, kept): (Vec<&String>, Vec<&String>) = paths.iter().partition(is_ignored);
+    if ignored.is_empty() {
+        return Ok((Some(action.clone()), None));
+    }
+    let list: Vec<&str> = ignored.into_iter().map(String::as_str).collect();
+    let refusal = Refusal {
+        reason: "FieldIgnored",
+        message: format!("an ignore rule keeps {} as it is", list.join(", ")),
+    };
+    let kept: Vec<String> = kept.into_iter().cloned().collect();
+    let left = (!kept.is_empty()).then_some(Action::RemoveFields(kept));
+    Ok((left, Some(refusal)))
+}
+
+/// Where the object's ignore rules lead.
+fn ignored(snapshot: &Snapshot, live: &Value<'_>) -> Result<Places, String> {
+    let Desired { ignore, json, .. } = &*snapshot.desired;
+    if ignore.is_empty() {
+        return Ok(Places::default());
+    }
+    Ok(Places::of(ignore, &read(json)?, Some(live), &snapshot.facts))
 }
 
 /// Applies before removals: what an apply releases need not be removed.
@@ -271,17 +312,34 @@ fn delete(snapshot: &Snapshot) -> Option<Effect> {
 }
 
 /// The apply configuration: this content, under the identity of the snapshot, without these
-/// paths, and for an object that was seen with its UID and resourceVersion.
+/// paths, and for an object that was seen with its UID and resourceVersion, and with what is
+/// ignored as it is there.
 fn apply_body(
     snapshot: &Snapshot,
     content: &[u8],
     without: &[String],
 ) -> Result<Arc<[u8]>, String> {
+    let seen = snapshot.live_object().filter(|_| !snapshot.desired.ignore.is_empty());
+    let seen = seen.map(|live| read(&live.json)).transpose()?;
     let mut object = read(content)?;
-    for path in without {
-        let pointer = resolve(path, &object)
-            .ok_or_else(|| format!("{path} is to be left out and does not exist in desired"))?;
+    let rules = &snapshot.desired.ignore;
+    let ignored =
+        seen.as_ref().map(|live| (Places::of(rules, &object, Some(live), &snapshot.facts), live));
+    let is_ignored =
+        |path: &Path| ignored.as_ref().is_some_and(|(places, live)| places.cover(path, live));
+    for text in without {
+        let path = Path::parse(text).ok();
+        // Whoever asks for it was shown live's own value there.
+        if path.as_ref().is_some_and(is_ignored) {
+            continue;
+        }
+        let pointer = path
+            .and_then(|path| path.pointer(&object))
+            .ok_or_else(|| format!("{text} is to be left out and does not exist in desired"))?;
         edit::remove(&mut object, &pointer);
+    }
+    if let Some((places, live)) = &ignored {
+        places.keep(&mut object, live);
     }
     let Value::Object(root) = &mut object else {
         return Err("the content to apply is not a JSON object".into());
@@ -314,6 +372,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
         return Ok(None);
     };
     let (before, object) = (read(&before.json)?, read(&live.json)?);
+    let ignored = ignored(seen, &object)?;
     let mut pointers = Vec::new();
     for path in paths.iter().filter_map(|path| Path::parse(path).ok()) {
         if path.is_root() {
@@ -321,7 +380,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
         }
         let value = path.resolve(&object);
         if value.is_some() && value == path.resolve(&before) {
-            pointers.extend(path.pointer(&object));
+            pointers.extend(ignored.around(&path, &object));
         }
     }
     if pointers.is_empty() {
@@ -351,8 +410,4 @@ fn written(value: &Value<'_>) -> Arc<[u8]> {
     let mut bytes = Vec::new();
     trimtab_json::write(value, &mut bytes);
     bytes.into()
-}
-
-fn resolve(path: &str, object: &Value<'_>) -> Option<String> {
-    Path::parse(path).ok()?.pointer(object)
 }

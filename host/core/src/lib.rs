@@ -19,13 +19,14 @@ pub mod object;
 pub mod plugin;
 pub mod ports;
 
+pub mod ignore;
 pub mod memo;
 pub mod placing;
 pub mod queue;
 pub mod redact;
 
 mod confirm;
-mod edit;
+pub mod edit;
 pub mod ownership;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Writ
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
-use crate::{confirm, gate, ownership};
+use crate::{confirm, gate, ignore, ownership};
 use std::time::Duration;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
@@ -49,11 +49,13 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
         judgeable(snapshot)?;
-        let seen = self.compare(snapshot, record).await?;
+        let (shown, ignored) = ignore::snapshot(snapshot).map_err(Outcome::Rejected)?;
+        record.ignored = ignored;
+        let seen = self.compare(&shown, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;
-        let decision = self.decide(snapshot, &real.differences, record).await?;
+        let decision = self.decide(&shown, &real.differences, record).await?;
         let permits = self.gate(power, snapshot, &decision, real.refused, record)?;
-        self.write(snapshot, permits, record).await
+        self.write(snapshot, &shown, permits, record).await
     }
 
     async fn compare(
@@ -170,6 +172,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     async fn write(
         &self,
         snapshot: &Snapshot,
+        shown: &Snapshot,
         permits: Vec<Permit>,
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
@@ -187,7 +190,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             }
         }
         if let Some(Written::Object(json)) = &record.after {
-            record.findings.extend(confirm::unkept(&snapshot.desired.json, json));
+            record.findings.extend(confirm::unkept(&shown.desired.json, json));
         }
         Ok(if created { Outcome::Created } else { Outcome::Corrected })
     }
@@ -268,6 +271,7 @@ fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         desired_digest: desired.digest,
         live_uid: live.map(|live| live.uid.clone()),
         live_resource_version: live.map(|live| live.resource_version.clone()),
+        ignored: Vec::new(),
         differences: Vec::new(),
         planned: Vec::new(),
         refusals: Vec::new(),
