@@ -8,8 +8,7 @@ use crate::decision::{Action, ActionKind, Decision};
 use crate::edit;
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
-use crate::ignore::Places;
-use crate::object::Desired;
+use crate::ignore::{self, Places};
 use crate::ownership;
 use crate::snapshot::Snapshot;
 use std::sync::Arc;
@@ -179,7 +178,7 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             gated.refusals.push(refusal);
             continue;
         }
-        let (action, refused) = without_ignored(action, snapshot)?;
+        let (action, refused) = ignore::permitted(action, snapshot)?;
         gated.refusals.extend(refused);
         let Some(action) = action else { continue };
         let permit = Permit { action, force: may_force(power, snapshot) };
@@ -213,42 +212,6 @@ fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
 
 fn target(snapshot: &Snapshot) -> Target {
     Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
-}
-
-/// The action without the removal of what is ignored, if there is anything left of it, and the
-/// refusal of that.
-fn without_ignored(
-    action: &Action,
-    snapshot: &Snapshot,
-) -> Result<(Option<Action>, Option<Refusal>), String> {
-    let (Action::RemoveFields(paths), Some(live)) = (action, snapshot.live_object()) else {
-        return Ok((Some(action.clone()), None));
-    };
-    let live = read(&live.json)?;
-    let places = ignored(snapshot, &live)?;
-    let is_ignored =
-        |text: &&String| Path::parse(text).is_ok_and(|path| places.cover(&path, &live));
-    let (ignored, kept): (Vec<&String>, Vec<&String>) = paths.iter().partition(is_ignored);
-    if ignored.is_empty() {
-        return Ok((Some(action.clone()), None));
-    }
-    let list: Vec<&str> = ignored.into_iter().map(String::as_str).collect();
-    let refusal = Refusal {
-        reason: "FieldIgnored",
-        message: format!("an ignore rule keeps {} as it is", list.join(", ")),
-    };
-    let kept: Vec<String> = kept.into_iter().cloned().collect();
-    let left = (!kept.is_empty()).then_some(Action::RemoveFields(kept));
-    Ok((left, Some(refusal)))
-}
-
-/// Where the object's ignore rules lead.
-fn ignored(snapshot: &Snapshot, live: &Value<'_>) -> Result<Places, String> {
-    let Desired { ignore, json, .. } = &*snapshot.desired;
-    if ignore.is_empty() {
-        return Ok(Places::default());
-    }
-    Ok(Places::of(ignore, &read(json)?, Some(live), &snapshot.facts))
 }
 
 /// Applies before removals: what an apply releases need not be removed.
@@ -372,7 +335,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
         return Ok(None);
     };
     let (before, object) = (read(&before.json)?, read(&live.json)?);
-    let ignored = ignored(seen, &object)?;
+    let ignored = ignore::places(seen, &object)?;
     let mut pointers = Vec::new();
     for path in paths.iter().filter_map(|path| Path::parse(path).ok()) {
         if path.is_root() {

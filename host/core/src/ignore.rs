@@ -8,6 +8,8 @@
 
 mod places;
 
+use crate::decision::Action;
+use crate::grant::Refusal;
 use crate::identity::ObjectKey;
 use crate::object::{Desired, Live, LiveObject};
 use crate::ownership::FIELD_MANAGER;
@@ -16,7 +18,7 @@ use crate::snapshot::Snapshot;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use trimtab_json::{Object, Value};
+use trimtab_json::{Object, Path, Value};
 
 pub(crate) use self::places::Places;
 
@@ -229,6 +231,52 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<(Cow<'_, Snapshot>, Vec<Ma
         view.live = Live::Present(LiveObject { json, ..live.clone() });
     }
     Ok((Cow::Owned(view), matched))
+}
+
+/// Where the object's rules lead.
+///
+/// # Errors
+/// Desired bytes that do not parse.
+pub(crate) fn places(snapshot: &Snapshot, live: &Value<'_>) -> Result<Places, String> {
+    let Desired { ignore, json, .. } = &*snapshot.desired;
+    if ignore.is_empty() {
+        return Ok(Places::default());
+    }
+    let desired = trimtab_json::parse(json).map_err(|error| error.to_string())?;
+    Ok(Places::of(ignore, &desired, Some(live), &snapshot.facts))
+}
+
+/// The action without the removal of what is ignored, if anything is left of it, and the refusal
+/// of that part. (What is applied loses it without a word: it is what was declared.)
+///
+/// # Errors
+/// An object that does not parse.
+pub(crate) fn permitted(
+    action: &Action,
+    snapshot: &Snapshot,
+) -> Result<(Option<Action>, Option<Refusal>), String> {
+    let (Action::RemoveFields(paths), Some(live)) = (action, snapshot.live_object()) else {
+        return Ok((Some(action.clone()), None));
+    };
+    if snapshot.desired.ignore.is_empty() {
+        return Ok((Some(action.clone()), None));
+    }
+    let live = trimtab_json::parse(&live.json).map_err(|error| error.to_string())?;
+    let places = places(snapshot, &live)?;
+    let is_ignored =
+        |text: &&String| Path::parse(text).is_ok_and(|path| places.cover(&path, &live));
+    let (ignored, kept): (Vec<&String>, Vec<&String>) = paths.iter().partition(is_ignored);
+    if ignored.is_empty() {
+        return Ok((Some(action.clone()), None));
+    }
+    let list: Vec<&str> = ignored.into_iter().map(String::as_str).collect();
+    let refusal = Refusal {
+        reason: "FieldIgnored",
+        message: format!("an ignore rule keeps {} as it is", list.join(", ")),
+    };
+    let kept: Vec<String> = kept.into_iter().cloned().collect();
+    let left = (!kept.is_empty()).then_some(Action::RemoveFields(kept));
+    Ok((left, Some(refusal)))
 }
 
 #[cfg(test)]
