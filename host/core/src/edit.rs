@@ -92,7 +92,7 @@ fn open<'v, 'a>(
 }
 
 /// Takes the value at this pointer out, if it is there. The root stays.
-pub(crate) fn remove(root: &mut Value<'_>, pointer: &str) {
+pub fn remove(root: &mut Value<'_>, pointer: &str) {
     let all: Vec<String> = steps(pointer).collect();
     let Some((last, parents)) = all.split_last() else {
         return;
@@ -116,7 +116,7 @@ pub(crate) fn remove(root: &mut Value<'_>, pointer: &str) {
 }
 
 /// A key that sorts pointers by position: indices as numbers, parents before children.
-pub(crate) fn order(pointer: &str) -> Vec<(Option<usize>, String)> {
+pub fn order(pointer: &str) -> Vec<(Option<usize>, String)> {
     steps(pointer).map(|step| (step.parse().ok(), step)).collect()
 }
 

@@ -31,6 +31,7 @@ pub struct Rule {
     text: String,
     place: String,
     rule: trimtab_compare::Rule,
+    object: Option<ObjectKey>,
 }
 
 impl Rule {
@@ -66,7 +67,18 @@ impl Rule {
         }
         let rule = trimtab_compare::Rule::path(path).map_err(|error| wrong(&error.to_string()))?;
         let rule = manager.map_or(rule.clone(), |manager| rule.by(manager));
-        Ok(Self { text: text.to_owned(), place: place.to_owned(), rule })
+        Ok(Self { text: text.to_owned(), place: place.to_owned(), rule, object: None })
+    }
+
+    /// As a rule that stands in this object itself.
+    #[must_use]
+    pub fn of(self, object: &ObjectKey) -> Self {
+        Self { object: Some(object.clone()), ..self }
+    }
+
+    /// The object that it stands in, if it does.
+    pub fn object(&self) -> Option<&ObjectKey> {
+        self.object.as_ref()
     }
 
     /// The rule's text.
@@ -136,8 +148,9 @@ impl Rules {
             return Self { rules: vec![], problem: Some(problem.into()) };
         };
         let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let rules: Result<_, String> =
-            lines.map(|line| Rule::parse(line, &place).map(Arc::new)).collect();
+        let rules: Result<_, String> = lines
+            .map(|line| Rule::parse(line, &place).map(|rule| Arc::new(rule.of(key))))
+            .collect();
         match rules {
             Ok(rules) => Self { rules, problem: None },
             Err(problem) => Self { rules: vec![], problem: Some(problem.into()) },
