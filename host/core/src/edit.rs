@@ -146,6 +146,48 @@ mod tests {
     }
 
     #[test]
+    fn sets_what_a_path_names_and_makes_the_objects_that_lead_there() {
+        let set = |path: &str| {
+            let mut value =
+                trimtab_json::parse(br#"{"a":{"b":1},"l":[{"n":"x"}],"z":null}"#).unwrap();
+            let done = set(&mut value, &Path::parse(path).unwrap(), true.into());
+            let mut out = vec![];
+            trimtab_json::write(&value, &mut out);
+            (done, String::from_utf8(out).unwrap())
+        };
+        let before = r#"{"a":{"b":1},"l":[{"n":"x"}],"z":null}"#;
+        for (path, after) in [
+            ("/a/b", r#"{"a":{"b":true},"l":[{"n":"x"}],"z":null}"#),
+            ("/z/c/d", r#"{"a":{"b":1},"l":[{"n":"x"}],"z":{"c":{"d":true}}}"#),
+            ("/l/[n=x]/m", r#"{"a":{"b":1},"l":[{"n":"x","m":true}],"z":null}"#),
+            ("/l/[n=y]", r#"{"a":{"b":1},"l":[{"n":"x"},true],"z":null}"#),
+        ] {
+            assert_eq!(set(path), (true, after.to_owned()), "{path}");
+        }
+        for path in ["", "/a/b/c", "/l/[n=y]/m", "/l/7", "/a/[n=y]"] {
+            assert_eq!(set(path), (false, before.to_owned()), "{path}");
+        }
+    }
+
+    #[test]
+    fn puts_what_another_object_has_with_the_keys_of_elements() {
+        let from =
+            trimtab_json::parse(br#"{"l":[{"n":"x","v":1},{"n":"y","v":2}],"s":["q"]}"#).unwrap();
+        let mut to = trimtab_json::parse(br#"{"l":[{"n":"x"}]}"#).unwrap();
+        for (path, whole) in
+            [("/l/[n=x]/v", true), ("/l/[n=y]", false), ("/s/[=q]", true), ("/none", true)]
+        {
+            put(&mut to, &Path::parse(path).unwrap(), &from, whole);
+        }
+        let mut out = vec![];
+        trimtab_json::write(&to, &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#"{"l":[{"n":"x","v":1},{"n":"y"}],"s":["q"]}"#
+        );
+    }
+
+    #[test]
     fn indices_sort_as_numbers() {
         assert!(order("/l/10") > order("/l/9"));
         assert!(order("/l/1/x") > order("/l/1"));

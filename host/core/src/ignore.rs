@@ -163,6 +163,11 @@ impl Rules {
         self.rules.extend(theirs.map(|scoped| scoped.rule.clone()));
     }
 
+    /// Why the object's own rules cannot be read, if they cannot: then it is refused.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
     /// Whether there is nothing to ignore.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.problem.is_none()
@@ -203,8 +208,8 @@ pub struct Shown {
 /// A rule that cannot be read; an object that does not parse.
 pub fn shown(desired: &Desired, live: Option<&[u8]>, facts: &[u8]) -> Result<Shown, String> {
     let rules = &desired.ignore;
-    if let Some(problem) = &rules.problem {
-        return Err(problem.to_string());
+    if let Some(problem) = rules.problem() {
+        return Err(problem.to_owned());
     }
     if rules.is_empty() {
         return Ok(Shown::default());

@@ -38,6 +38,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     /// One trip of one key. The record is redacted, and is the caller's to journal.
     pub async fn pass(&self, power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         let mut record = open(power, snapshot, trigger);
+        if let Some(problem) = snapshot.desired.ignore.problem() {
+            // Told as it is, of a Secret too: it quotes an annotation and no value.
+            record.outcome = Outcome::Rejected(problem.to_owned());
+            return record;
+        }
         let (Ok(outcome) | Err(outcome)) = self.stages(power, snapshot, &mut record).await;
         self.close(record, outcome)
     }
@@ -49,7 +54,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
         judgeable(snapshot)?;
-        let (shown, ignored) = ignore::snapshot(snapshot).map_err(Outcome::Rejected)?;
+        let (shown, ignored) = ignore::snapshot(snapshot).map_err(Outcome::Unknown)?;
         record.ignored = ignored;
         let seen = self.compare(&shown, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;

@@ -12,6 +12,7 @@ mod corpus;
 mod diff;
 mod ends;
 mod example;
+mod ignore;
 mod in_cluster;
 mod once;
 mod outage;
