@@ -145,6 +145,7 @@ fn snapshot(case: &Case, facts_for: FactsFor<'_>) -> Result<Snapshot, String> {
             source: "case".into(),
             revision: "case".into(),
             origin: Origin { file: "case".into(), line: 1 },
+            ignore: Default::default(),
         }),
         live,
         facts,

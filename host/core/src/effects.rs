@@ -5,6 +5,7 @@
 use crate::decision::{Action, ActionKind};
 use crate::edit;
 use crate::gate::{Effect, Planned};
+use crate::ignore::{self, Places};
 use crate::object::LiveObject;
 use crate::snapshot::Snapshot;
 use crate::{recreate, succession};
@@ -122,17 +123,34 @@ fn rewrite(step: &Step, now: &Snapshot) -> Result<Option<(Effect, Planned)>, Str
 }
 
 /// The apply configuration: this content, under the identity of the snapshot, without these
-/// paths, and for an object that was seen with its UID and resourceVersion.
+/// paths, and for an object that was seen with its UID and resourceVersion, and with what is
+/// ignored as it is there.
 pub(crate) fn apply_body(
     snapshot: &Snapshot,
     content: &[u8],
     without: &[String],
 ) -> Result<Arc<[u8]>, String> {
+    let seen = snapshot.live_object().filter(|_| !snapshot.desired.ignore.is_empty());
+    let seen = seen.map(|live| read(&live.json)).transpose()?;
     let mut object = read(content)?;
-    for path in without {
-        let pointer = resolve(path, &object)
-            .ok_or_else(|| format!("{path} is to be left out and does not exist in desired"))?;
+    let rules = &snapshot.desired.ignore;
+    let ignored =
+        seen.as_ref().map(|live| (Places::of(rules, &object, Some(live), &snapshot.facts), live));
+    let is_ignored =
+        |path: &Path| ignored.as_ref().is_some_and(|(places, live)| places.cover(path, live));
+    for text in without {
+        let path = Path::parse(text).ok();
+        // Whoever asks for it was shown live's own value there.
+        if path.as_ref().is_some_and(is_ignored) {
+            continue;
+        }
+        let pointer = path
+            .and_then(|path| path.pointer(&object))
+            .ok_or_else(|| format!("{text} is to be left out and does not exist in desired"))?;
         edit::remove(&mut object, &pointer);
+    }
+    if let Some((places, live)) = &ignored {
+        places.keep(&mut object, live);
     }
     let Value::Object(root) = &mut object else {
         return Err("the content to apply is not a JSON object".into());
@@ -165,6 +183,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
         return Ok(None);
     };
     let (before, object) = (read(&before.json)?, read(&live.json)?);
+    let ignored = ignore::places(seen, &object)?;
     let mut pointers = Vec::new();
     for path in paths.iter().filter_map(|path| Path::parse(path).ok()) {
         if path.is_root() {
@@ -172,7 +191,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
         }
         let value = path.resolve(&object);
         if value.is_some() && value == path.resolve(&before) {
-            pointers.extend(path.pointer(&object));
+            pointers.extend(ignored.around(&path, &object));
         }
     }
     if pointers.is_empty() {
@@ -209,8 +228,4 @@ fn written(value: &Value<'_>) -> Arc<[u8]> {
     let mut bytes = Vec::new();
     trimtab_json::write(value, &mut bytes);
     bytes.into()
-}
-
-fn resolve(path: &str, object: &Value<'_>) -> Option<String> {
-    Path::parse(path).ok()?.pointer(object)
 }

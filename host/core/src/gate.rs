@@ -8,6 +8,7 @@ use crate::decision::{Action, ActionKind, Decision};
 use crate::effects::{Step, apply_body, effects};
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
+use crate::ignore;
 use crate::snapshot::Snapshot;
 use crate::{ownership, recreate, succession};
 use std::sync::Arc;
@@ -190,9 +191,12 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             gated.refusals.push(refusal);
             continue;
         }
+        let (action, refused) = ignore::permitted(action, snapshot)?;
+        gated.refusals.extend(refused);
+        let Some(action) = action else { continue };
         let force = may_force(power, snapshot);
-        let succession = succession(power, snapshot, action, &gated);
-        for step in succession.into_iter().chain([Step::Action(action.clone())]) {
+        let succession = succession(power, snapshot, &action, &gated);
+        for step in succession.into_iter().chain([Step::Action(action)]) {
             let permit = Permit { step, force };
             let changes = permit.changes(snapshot, snapshot)?;
             gated.planned.extend(changes.into_iter().map(|change| change.planned));

@@ -19,6 +19,7 @@ pub mod object;
 pub mod plugin;
 pub mod ports;
 
+pub mod ignore;
 pub mod memo;
 pub mod placing;
 pub mod queue;
@@ -26,7 +27,7 @@ pub mod redact;
 
 mod alike;
 mod confirm;
-mod edit;
+pub mod edit;
 mod effects;
 mod failed;
 pub mod fight;

@@ -4,6 +4,7 @@
 //! holds a parsed tree: trees live for one stage and are dropped.
 
 use crate::identity::{Digest, Gvk, ObjectKey};
+use crate::ignore::Rules;
 use std::fmt;
 use std::sync::Arc;
 
@@ -65,6 +66,8 @@ pub struct Desired {
     pub revision: Arc<str>,
     /// Where in the source.
     pub origin: Origin,
+    /// What of it is somebody else's to set.
+    pub ignore: Rules,
 }
 
 /// One object as the API server has it.

@@ -13,7 +13,7 @@ use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Writ
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
-use crate::{confirm, fight, gate, ownership, recreate, succession};
+use crate::{confirm, fight, gate, ignore, ownership, recreate, succession};
 use std::time::Duration;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
@@ -40,6 +40,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     /// One trip of one key. The record is redacted, and is the caller's to journal.
     pub async fn pass(&self, power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         let mut record = open(power, snapshot, trigger);
+        if let Some(problem) = snapshot.desired.ignore.problem() {
+            // Told as it is, of a Secret too: it quotes an annotation and no value.
+            record.outcome = Outcome::Rejected(problem.to_owned());
+            return record;
+        }
         let (Ok(outcome) | Err(outcome)) = self.stages(power, snapshot, &mut record).await;
         self.close(record, outcome)
     }
@@ -53,12 +58,14 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         judgeable(snapshot)?;
         let succeeded = succession::view(power, snapshot);
         let judged = succeeded.as_ref().unwrap_or(snapshot);
-        let seen = self.compare(judged, snapshot, record).await?;
+        let (shown, ignored) = ignore::snapshot(judged).map_err(Outcome::Unknown)?;
+        record.ignored = ignored;
+        let seen = self.compare(&shown, snapshot, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;
         stand_off(snapshot, record)?;
-        let decision = self.decide(judged, &real.differences, record).await?;
+        let decision = self.decide(&shown, &real.differences, record).await?;
         let permits = self.gate(power, snapshot, &decision, real.refused, record).await?;
-        self.write(snapshot, &real.differences, permits, record).await
+        self.write(snapshot, &shown, &real.differences, permits, record).await
     }
 
     /// `judged` is what the plugin sees; who wrote what is read from the snapshot itself.
@@ -251,6 +258,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     async fn write(
         &self,
         snapshot: &Snapshot,
+        shown: &Snapshot,
         differences: &[Difference],
         permits: Vec<Permit>,
         record: &mut Record,
@@ -269,7 +277,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             }
         }
         if let Some(Written::Object(json)) = &record.after {
-            record.findings.extend(confirm::unkept(differences, &snapshot.desired.json, json));
+            record.findings.extend(confirm::unkept(differences, &shown.desired.json, json));
         }
         Ok(if created { Outcome::Created } else { Outcome::Corrected })
     }
@@ -366,6 +374,7 @@ fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         desired_digest: desired.digest,
         live_uid: live.map(|live| live.uid.clone()),
         live_resource_version: live.map(|live| live.resource_version.clone()),
+        ignored: Vec::new(),
         differences: Vec::new(),
         planned: Vec::new(),
         refusals: Vec::new(),

@@ -8,6 +8,7 @@ use crate::fight::{self, Fights};
 use crate::gate::{Change, Effect, Probe, Target};
 use crate::grant::{Grant, Mode, Namespaces, Power};
 use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
+use crate::ignore::{Rule, Scoped};
 use crate::object::{Desired, Live, LiveObject, Origin};
 use crate::pass::World;
 use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
@@ -158,6 +159,7 @@ fn snapshot_of(kind: &str, live: Live) -> Snapshot {
         source: "s".into(),
         revision: "r".into(),
         origin: Origin { file: "a.yaml".into(), line: 1 },
+        ignore: Default::default(),
     };
     Snapshot {
         key,
@@ -605,6 +607,81 @@ fn a_path_left_out_is_not_applied_and_must_exist() {
     assert!(script.calls()[4].contains(r#""data":{}"#), "{:?}", script.calls());
     let record = without("/data/none").run(&enforce(), &snapshot);
     assert!(matches!(record.outcome, Outcome::Fault(_)), "{:?}", record.outcome);
+}
+
+/// `/data/a` of the snapshot is ignored.
+fn ignoring(mut snapshot: Snapshot, rule: &str) -> Snapshot {
+    let mut desired = Desired::clone(&snapshot.desired);
+    let rule = Rule::parse(rule, "here").unwrap();
+    desired.ignore.extend(&[Scoped::everywhere(rule)], &snapshot.key);
+    snapshot.desired = Arc::new(desired);
+    snapshot
+}
+
+#[test]
+fn an_ignored_field_is_never_written_but_when_the_object_is_made() {
+    let run = |action: Action, manager: &str| {
+        let script = Script { verdict: Ok(decided(vec![action])), ..Script::drift() };
+        let snapshot = ignoring(snapshot_of("ConfigMap", present(manager)), "/data/a");
+        let record = script.run(&enforce(), &snapshot);
+        let calls = script.calls();
+        let write = calls.get(4).cloned().unwrap_or_default();
+        (write, record)
+    };
+    let desired = || Action::ApplyDesired { without: vec!["/data/a".into()] };
+    let content = || Action::ApplyContent(br#"{"data":{"a":"9","b":"9"}}"#.to_vec());
+    // Ours: it is sent as live has it, or the server would take it away.
+    let (write, record) = run(desired(), "trimtab");
+    assert!(write.ends_with(r#""data":{"a":"2"}}"#), "{write}");
+    assert_eq!(record.ignored[0].places, 1);
+    let (write, _) = run(content(), "trimtab");
+    assert!(write.contains(r#""data":{"b":"9","a":"2"}"#), "{write}");
+    // Somebody else's: it is left out.
+    let (write, _) = run(desired(), "kubectl");
+    assert!(write.starts_with("apply") && !write.contains(r#""a":"#), "{write}");
+    let (write, _) = run(content(), "kubectl");
+    assert!(write.contains(r#""data":{"b":"9"}"#), "{write}");
+    // What lies around it can be removed, itself cannot.
+    let (write, _) = run(Action::RemoveFields(vec!["/data".into()]), "trimtab");
+    assert!(write.ends_with(r#"{"op":"remove","path":"/data/stray"}]"#), "{write}");
+    let (write, record) = run(Action::RemoveFields(vec!["/data/a".into()]), "trimtab");
+    assert_eq!(
+        (write.as_str(), record.outcome, record.refusals[0].reason),
+        ("", Outcome::Refused, "FieldIgnored")
+    );
+    // Absent: it is made as it is declared.
+    let script = Script::drift();
+    script.run(&enforce(), &ignoring(snapshot_of("ConfigMap", Live::Absent), "/data/a"));
+    assert_eq!(script.calls()[3], format!("apply force=false {DESIRED}"));
+}
+
+#[test]
+fn an_annotation_that_cannot_be_read_refuses_its_object_alone_and_names_it() {
+    let mut snapshot = snapshot_of("Secret", present("trimtab"));
+    let json = DESIRED.replace("ConfigMap", "Secret").replace(
+        r#""namespace":"n""#,
+        r#""namespace":"n","annotations":{"trimtab.dev/ignore":"data"}"#,
+    );
+    let manifest = crate::object::Manifest {
+        gvk: snapshot.gvk.clone(),
+        namespace: Some("n".into()),
+        name: "c".into(),
+        json: json.into_bytes().into(),
+        origin: Origin { file: "a.yaml".into(), line: 1 },
+    };
+    let revision = crate::object::Revision {
+        source: "s".into(),
+        id: "r".into(),
+        manifests: vec![manifest.clone()],
+    };
+    let scope = crate::placing::Scope::Namespaced;
+    let desired = crate::placing::place(&revision, &manifest, scope, "n").unwrap();
+    snapshot.desired = Arc::new(desired);
+    let script = Script::drift();
+    let record = script.run(&enforce(), &snapshot);
+    let Outcome::Rejected(message) = record.outcome else { panic!("{:?}", record.outcome) };
+    assert!(message.contains("annotation trimtab.dev/ignore of Secret n/c"), "{message}");
+    assert!(script.calls().is_empty());
 }
 
 #[test]

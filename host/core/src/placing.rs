@@ -4,6 +4,7 @@
 //! that a server owns are taken out, so that an exported manifest can be declared as it is.
 
 use crate::identity::{Digest, ObjectKey};
+use crate::ignore::Rules;
 use crate::object::{Desired, Manifest, Origin, Revision};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ pub fn place(
     };
     set_namespace(metadata, namespace);
     let key = ObjectKey::new(manifest.gvk.group_kind(), namespace, &manifest.name);
+    let ignore = Rules::annotated(metadata, &key);
     let mut json = Vec::with_capacity(manifest.json.len() + 32);
     trimtab_json::write(&object, &mut json);
     Ok(Desired {
@@ -95,6 +97,7 @@ pub fn place(
         source: revision.source.clone(),
         revision: revision.id.clone(),
         origin: manifest.origin.clone(),
+        ignore,
     })
 }
 

@@ -7,6 +7,7 @@ use crate::decision::{Condition, Difference, Finding, Manager};
 use crate::gate::Planned;
 use crate::grant::{Mode, Refusal};
 use crate::identity::{Digest, Gvk, ObjectKey};
+use crate::ignore::Matched;
 use crate::object::Origin;
 use crate::plugin::PluginIdentity;
 use std::sync::Arc;
@@ -232,6 +233,8 @@ pub struct Record {
     pub live_uid: Option<Arc<str>>,
     /// resourceVersion of the live object that was seen.
     pub live_resource_version: Option<Arc<str>>,
+    /// What each ignore rule of the object led to. Not part of the journal.
+    pub ignored: Vec<Matched>,
     /// What differed, attributed and redacted.
     pub differences: Vec<Difference>,
     /// What was to be done, after the gate.

@@ -8,6 +8,7 @@ use crate::decision::{Difference, Finding};
 use crate::identity::GroupKind;
 use crate::record::Outcome;
 use sha2::{Digest as _, Sha256};
+use trimtab_json::Value;
 
 /// Stands in for text that may quote a Secret's values.
 const WITHHELD: &str = "(withheld: it may quote a Secret's values)";
@@ -56,6 +57,40 @@ impl Redactor {
             }
         }
         shown
+    }
+
+    /// This object as it may be shown.
+    pub fn object(&self, kind: &GroupKind, object: &mut Value<'_>) {
+        let hide = |value: &mut Value<'_>| {
+            let mut text = Vec::new();
+            trimtab_json::write(value, &mut text);
+            let shown = self.fingerprint(&text);
+            let shown = String::from_utf8_lossy(&shown);
+            *value = shown.trim_matches('"').to_owned().into();
+        };
+        for section in ["data", "stringData"].into_iter().filter(|_| is_sensitive(kind)) {
+            match object.as_object_mut().and_then(|root| root.get_mut(section)) {
+                Some(Value::Object(values)) => values.retain(|_, value| {
+                    hide(value);
+                    true
+                }),
+                Some(other) => hide(other),
+                None => {}
+            }
+        }
+        let metadata = object.as_object_mut().and_then(|root| root.get_mut("metadata"));
+        let annotations = metadata
+            .and_then(Value::as_object_mut)
+            .and_then(|metadata| metadata.get_mut("annotations"))
+            .and_then(Value::as_object_mut);
+        if let Some(annotations) = annotations {
+            annotations.retain(|name, value| {
+                if self.hides(kind, name) {
+                    hide(value);
+                }
+                true
+            });
+        }
     }
 
     /// These findings as they may be shown.
@@ -136,6 +171,18 @@ mod tests {
     fn other_values_are_shown_as_they_are() {
         assert_eq!(shown("ConfigMap", "/data/pw"), "\"hunter2\"");
         assert_eq!(shown("Secret", "/metadata/labels/a"), "\"hunter2\"");
+    }
+
+    #[test]
+    fn an_object_is_shown_with_the_fingerprints_that_its_differences_have() {
+        let text = br#"{"kind":"Secret","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2","a":"b"}},"data":{"pw":"hunter2"},"type":"Opaque"}"#;
+        let mut object = trimtab_json::parse(text).unwrap();
+        Redactor::new([7; 32]).object(&GroupKind::new("", "Secret"), &mut object);
+        let mut out = Vec::new();
+        trimtab_json::write(&object, &mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains("hunter2") && out.contains(r#""a":"b""#), "{out}");
+        assert!(out.contains(&format!(r#""pw":{}"#, shown("Secret", "/data/pw"))), "{out}");
     }
 
     #[test]

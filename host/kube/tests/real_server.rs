@@ -566,6 +566,7 @@ fn snapshot(key: &ObjectKey, gvk: &Gvk, data: &str, live: Live) -> Snapshot {
         source: "test".into(),
         revision: "1".into(),
         origin: Origin { file: "test.yaml".into(), line: 1 },
+        ignore: Default::default(),
     };
     Snapshot {
         key: key.clone(),

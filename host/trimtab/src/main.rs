@@ -6,6 +6,7 @@
 mod cli;
 mod cmd;
 
+mod config;
 mod engine;
 mod generic;
 mod grants;

@@ -20,12 +20,16 @@ pub(crate) fn print<T: Serialize>(
     answer: &T,
     table: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    let text = match format {
+    write(&match format {
         Format::Table => table(),
         Format::Json => serde_json::to_string_pretty(answer)? + "\n",
         Format::Yaml => serde_saphyr::to_string(answer)?,
-    };
+    })
+}
+
+/// Text on stdout.
+pub(crate) fn write(text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         // The reader has seen enough (`| head`).

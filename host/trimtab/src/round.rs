@@ -1,5 +1,6 @@
 //! One look at every object of a revision, writing nothing: what `diff` is made of.
 
+use crate::config::SourceConfig;
 use crate::engine::{FactsCache, place};
 use crate::generic::Generic;
 use crate::timestamp::now_ms;
@@ -30,11 +31,22 @@ const PASSES_AT_ONCE: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     /// One for each object that could be placed.
-    pub(crate) records: Vec<Record>,
+    pub(crate) looked: Vec<Looked>,
     /// Objects whose kind is not served, with the reason.
     pub(crate) unplaced: Vec<(Manifest, String)>,
     /// Objects that cannot be placed at all.
     pub(crate) errors: Vec<PlacingError>,
+}
+
+/// One object that was looked at.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    /// What was found, redacted.
+    pub(crate) record: Record,
+    /// As it is declared.
+    pub(crate) desired: Arc<Desired>,
+    /// As the server has it, if it has it.
+    pub(crate) live: Option<Arc<[u8]>>,
 }
 
 /// Looks at every object once.
@@ -44,12 +56,13 @@ pub(crate) struct Round {
 pub(crate) async fn observe(
     server: ApiServer,
     revision: Revision,
-    namespace: &str,
+    source: &SourceConfig,
+    redactor: &Redactor,
 ) -> anyhow::Result<Round> {
     let (store, mut events) = Store::start(server, trimtab_kube::Options::default());
     let kinds =
         store.refresh_discovery().await.context("cannot ask the API server what it serves")?;
-    let placed = match place(&revision, &kinds, namespace) {
+    let placed = match place(&revision, &kinds, source) {
         Ok(placed) => placed,
         Err(errors) => return Ok(Round { errors, ..Round::default() }),
     };
@@ -58,11 +71,10 @@ pub(crate) async fn observe(
     list(&store, &mut events, &objects).await;
     let facts = FactsCache::new(store.clone());
     let writer = Writer::new(store.clone());
-    let redactor = Redactor::new(crate::cmd::diff::random_key()?);
     let power = observer();
     let started = Started(Instant::now());
     let passes = objects.into_iter().map(|desired| {
-        let (store, facts, writer, redactor) = (&store, &facts, &writer, &redactor);
+        let (store, facts, writer) = (&store, &facts, &writer);
         let (power, started) = (&power, &started);
         async move {
             let snapshot = Snapshot {
@@ -83,11 +95,13 @@ pub(crate) async fn observe(
                 clock: started,
                 redactor,
             };
-            world.pass(power, &snapshot, Trigger::Request).await
+            let record = world.pass(power, &snapshot, Trigger::Request).await;
+            let live = snapshot.live_object().map(|live| live.json.clone());
+            Looked { record, desired: snapshot.desired, live }
         }
     });
-    let records = futures::stream::iter(passes).buffer_unordered(PASSES_AT_ONCE).collect().await;
-    Ok(Round { records, unplaced, errors: vec![] })
+    let looked = futures::stream::iter(passes).buffer_unordered(PASSES_AT_ONCE).collect().await;
+    Ok(Round { looked, unplaced, errors: vec![] })
 }
 
 /// Waits until every kind has an answer; what has none in time is unknown, never absent.

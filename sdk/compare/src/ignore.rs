@@ -1,10 +1,14 @@
 //! Rules that leave differences out: by path with wildcards, and by who wrote the live value.
 //!
 //! A rule speaks of paths, never of values, so that it can be checked after the comparison and by
-//! the host for what it writes: an ignored field must not be written either.
+//! the host for what it writes: an ignored field must not be written either. [`Rule::places`] finds
+//! where a rule leads in one object.
 
 use crate::Difference;
+use crate::facts::{Facts, List, Node};
 use crate::managed_fields;
+use crate::walk::all_scalar;
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -43,6 +47,31 @@ impl Rule {
         self
     }
 
+    /// Whether the rule names a path; one that does not is about all that its manager owns.
+    pub fn names_a_path(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// The field manager that the rule is narrowed to.
+    pub fn by_manager(&self) -> Option<&str> {
+        self.manager.as_deref()
+    }
+
+    /// Where the rule's path leads in an object: the places themselves, not what lies in them, and
+    /// whoever wrote them. What makes the object the one it is (its version, kind, name and the
+    /// metadata that the server writes) is no such place.
+    ///
+    /// List elements are named as the comparison names them, but for lists that are replaced as a
+    /// whole: there by the keys of the rule, else by position.
+    pub fn places(&self, object: &Value<'_>, facts: Facts<'_>) -> Vec<Place> {
+        let kind = object.str_at(&["kind"]).unwrap_or_default();
+        let mut search = Search { at: Path::root(), atomic: None, found: Vec::new() };
+        if self.names_a_path() {
+            search.walk(&self.steps, object, &facts.root().of_kind(kind));
+        }
+        search.found
+    }
+
     /// Whether the rule covers `path`, whose live owner is looked up in `live` if the rule asks.
     pub fn covers(&self, path: &Path, live: Option<&Value<'_>>) -> bool {
         if !prefix(&self.steps, path.steps()) {
@@ -55,6 +84,157 @@ impl Rule {
                 managed_fields::managers_of(live, path).any(|writer| writer.manager == &**manager)
             }
         }
+    }
+}
+
+/// A place that a rule leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where.
+    pub path: Path,
+    /// How many steps lead to the outermost value around it that is only ever replaced as a whole.
+    pub atomic: Option<usize>,
+}
+
+/// What an API server writes into `metadata`, and what names the object.
+const IDENTITY: [&str; 10] = [
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+];
+
+/// The way of a rule's path through an object.
+struct Search {
+    at: Path,
+    atomic: Option<usize>,
+    found: Vec<Place>,
+}
+
+impl Search {
+    fn walk(&mut self, pattern: &[Step], value: &Value<'_>, node: &Node<'_>) {
+        let Some((first, rest)) = pattern.split_first() else { return self.cover(value) };
+        let anywhere = is_field(first, "**");
+        if anywhere {
+            self.walk(rest, value, node);
+            // Twice means the same as once.
+            if rest.first().is_some_and(|next| is_field(next, "**")) {
+                return;
+            }
+        }
+        let rest = if anywhere { pattern } else { rest };
+        let outer = self.atomic;
+        match value {
+            Value::Object(object) => {
+                self.enter(node.is_atomic_object());
+                for (name, child) in object.iter() {
+                    let step = Step::Field(name.to_owned());
+                    if anywhere || matches(first, &step) {
+                        self.step(step, rest, child, &node.field(name));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let by_element = match node.list() {
+                    List::Map => true,
+                    List::Set => all_scalar(items),
+                    List::Atomic | List::Multiset => false,
+                };
+                self.enter(!by_element);
+                let only = position(first, items);
+                for (index, item) in items.iter().enumerate() {
+                    if anywhere || is_element(first, index, item, only) {
+                        self.step(name(first, index, item, node), rest, item, &node.item());
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.atomic = outer;
+    }
+
+    fn enter(&mut self, atomic: bool) {
+        if atomic {
+            self.atomic = self.atomic.or(Some(self.at.steps().len()));
+        }
+    }
+
+    fn step(&mut self, step: Step, rest: &[Step], child: &Value<'_>, node: &Node<'_>) {
+        self.at.push(step);
+        self.walk(rest, child, node);
+        self.at.pop();
+    }
+
+    /// The pattern ends here.
+    fn cover(&mut self, value: &Value<'_>) {
+        let (whole, is_metadata) = match self.at.steps() {
+            [] => (false, false),
+            [only] if is_field(only, "metadata") => (false, true),
+            [only] => (!is_field(only, "apiVersion") && !is_field(only, "kind"), false),
+            [first, second] if is_field(first, "metadata") => {
+                (!IDENTITY.iter().any(|name| is_field(second, name)), false)
+            }
+            _ => (true, false),
+        };
+        if whole {
+            self.found.push(Place { path: self.at.clone(), atomic: self.atomic });
+        } else if self.at.is_root() || is_metadata {
+            for (name, child) in value.as_object().into_iter().flat_map(trimtab_json::Object::iter)
+            {
+                self.at.push(Step::Field(name.to_owned()));
+                self.cover(child);
+                self.at.pop();
+            }
+        }
+    }
+}
+
+fn is_field(step: &Step, wanted: &str) -> bool {
+    matches!(step, Step::Field(name) if name == wanted)
+}
+
+/// Where a step without wildcards leads in a list: a key may be left out that has a default.
+fn position(step: &Step, items: &[Value<'_>]) -> Option<usize> {
+    let wild = |(_, value): &(String, String)| value == "*";
+    match step {
+        Step::Keyed(keys) if !keys.iter().any(wild) => step.position(items),
+        _ => None,
+    }
+}
+
+/// Whether a step of a pattern leads to this element; `only` is [`position`].
+fn is_element(step: &Step, index: usize, item: &Value<'_>, only: Option<usize>) -> bool {
+    match step {
+        Step::Field(name) => name == "*",
+        Step::Index(wanted) => *wanted == index,
+        Step::Element(wanted) => wanted == "*" || item.scalar_text() == Some(wanted),
+        Step::Keyed(keys) => {
+            only == Some(index)
+                || only.is_none()
+                    && keys.iter().all(|(name, wanted)| {
+                        let held = item.get(name).and_then(Value::scalar_text);
+                        held.is_some_and(|held| wanted == "*" || held == wanted)
+                    })
+        }
+    }
+}
+
+/// What an element is called.
+fn name(step: &Step, index: usize, item: &Value<'_>, node: &Node<'_>) -> Step {
+    match (node.list(), step, item.scalar_text()) {
+        (List::Map, _, None) => Step::Keyed(node.keys().texts(item)),
+        (List::Set, _, Some(text)) => Step::Element(text.to_owned()),
+        (_, Step::Keyed(keys), None) => {
+            let text = |name: &str| item.get(name).and_then(Value::scalar_text).unwrap_or_default();
+            Step::Keyed(keys.iter().map(|(key, _)| (key.clone(), text(key).to_owned())).collect())
+        }
+        _ => Step::Index(index),
     }
 }
 

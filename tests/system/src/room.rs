@@ -17,6 +17,8 @@ pub struct Room {
     pub arguments: Vec<OsString>,
     /// Further environment for `trimtab run`; it gets nothing else but `PATH` and `HOME`.
     pub environment: Vec<(String, OsString)>,
+    /// A configuration file that names the source, in place of `--source`.
+    pub config: Option<PathBuf>,
     /// Where the credentials are; without it the host looks for some itself.
     pub kubeconfig: Option<PathBuf>,
 }
@@ -35,6 +37,7 @@ impl Room {
             user: user.to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
+            config: None,
             kubeconfig: Some(file),
         })
     }
@@ -216,7 +219,10 @@ impl Room {
         let mut all: Vec<OsString> = vec!["run".into()];
         let mut option =
             |name: &str, value: PathBuf| all.extend([name.into(), value.into_os_string()]);
-        option("--source", self.source());
+        match &self.config {
+            Some(config) => option("--config", config.clone()),
+            None => option("--source", self.source()),
+        }
         option("--plugins", self.plugins());
         option("--grants", self.grants());
         option("--state", self.state());

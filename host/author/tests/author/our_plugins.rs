@@ -48,6 +48,7 @@ fn snapshot(desired: &str, live: Option<&str>) -> Snapshot {
             source: "test".into(),
             revision: "1".into(),
             origin: Origin { file: "a.yaml".into(), line: 1 },
+            ignore: Default::default(),
         }),
         live: live.map_or(Live::Absent, |live| {
             Live::Present(LiveObject {

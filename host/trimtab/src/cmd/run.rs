@@ -1,6 +1,7 @@
 //! `trimtab run`: the host.
 
 use crate::cli::{ClusterArgs, runtime};
+use crate::config::SourceArgs;
 use crate::engine::{Engine, Options, Parts, Summary};
 use crate::journal::JournalFile;
 use crate::plugins;
@@ -28,9 +29,8 @@ const SILENCE_AT_MOST_MS: u64 = 60_000;
 /// waits, was refused or is only observed (each is named), 2 when the source cannot be used.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Where desired state comes from: a directory, or one file.
-    #[arg(long, value_name = "PATH")]
-    source: PathBuf,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Directory of plugin files (*.wasm), watched while the host runs.
     #[arg(long, value_name = "DIR")]
     plugins: PathBuf,
@@ -40,9 +40,6 @@ pub(crate) struct Run {
     /// Directory of the host's own state: journal, keys, compiled plugins.
     #[arg(long, value_name = "DIR", default_value = ".trimtab")]
     state: PathBuf,
-    /// Namespace of namespaced objects that name none.
-    #[arg(short, long, default_value = "default")]
-    namespace: String,
     /// One full round, then exit.
     #[arg(long)]
     once: bool,
@@ -65,6 +62,8 @@ impl Run {
     }
 
     async fn serve(self) -> anyhow::Result<u8> {
+        let source = self.source.read()?;
+        let directory = source.directory()?;
         let state = State::open(&self.state)?;
         let journal = Arc::new(JournalFile::open(&self.state)?);
         let sandbox = Sandbox::new(SandboxOptions {
@@ -73,9 +72,9 @@ impl Run {
             field_manager: FIELD_MANAGER.into(),
             ..SandboxOptions::default()
         })?;
-        let directory =
+        let watched =
             plugins::Options { plugins: self.plugins.clone(), grants: self.grants.clone() };
-        let registry = plugins::watch(directory, sandbox)?;
+        let registry = plugins::watch(watched, sandbox)?;
         plugins::write_status(&self.state, &registry.borrow().status())?;
 
         let stop = stop_on_signals()?;
@@ -83,23 +82,18 @@ impl Run {
         let health = self.serve_health(pulse.clone()).await?;
         let server = super::connect(&self.cluster).await?;
         let (store, events) = trimtab_kube::Store::start(server, trimtab_kube::Options::default());
-        let source = trimtab_source::Directory::new("source", &self.source, &self.namespace);
-        let source = trimtab_source::watch(Arc::new(source), WatchOptions::default());
+        let revisions = trimtab_source::watch(Arc::new(directory), WatchOptions::default());
         let parts = Parts {
             writer: trimtab_kube::Writer::new(store.clone()),
             store,
             events,
-            source,
+            source: revisions,
             registry,
             journal,
             redactor: Arc::new(Redactor::new(state.redaction_key)),
             pulse,
         };
-        let options = Options {
-            namespace: self.namespace.clone(),
-            once: self.once,
-            state: self.state.clone(),
-        };
+        let options = Options { source, once: self.once, state: self.state.clone() };
         if self.once {
             let (stop, after) = (stop.clone(), Duration::from_secs(self.timeout));
             tokio::spawn(async move {

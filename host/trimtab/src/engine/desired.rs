@@ -1,5 +1,6 @@
 //! What is desired now: the last good revision of the source, placed by discovery.
 
+use crate::config::SourceConfig;
 use std::collections::HashMap;
 use std::sync::Arc;
 use trimtab_core::identity::{Gvk, ObjectKey};
@@ -37,7 +38,7 @@ pub(crate) struct Changes {
 pub(crate) fn place(
     revision: &Revision,
     kinds: &Kinds,
-    default_namespace: &str,
+    source: &SourceConfig,
 ) -> Result<DesiredState, Vec<PlacingError>> {
     let mut placed = Vec::with_capacity(revision.manifests.len());
     let mut unplaced = Vec::new();
@@ -46,8 +47,11 @@ pub(crate) fn place(
         match kinds.lookup(&manifest.gvk) {
             Lookup::Found(kind) => {
                 let scope = if kind.namespaced { Scope::Namespaced } else { Scope::Cluster };
-                match placing::place(revision, manifest, scope, default_namespace) {
-                    Ok(desired) => placed.push(desired),
+                match placing::place(revision, manifest, scope, &source.namespace) {
+                    Ok(mut desired) => {
+                        desired.ignore.extend(&source.ignore, &desired.key);
+                        placed.push(desired);
+                    }
                     Err(error) => errors.push(error),
                 }
             }

@@ -41,7 +41,7 @@ impl Engine {
             self.awaiting_kinds = Some(revision);
             return;
         };
-        let next = match place(&revision, &kinds, &self.options.namespace) {
+        let next = match place(&revision, &kinds, &self.options.source) {
             Ok(next) => next,
             Err(errors) => {
                 return self.refuse_source(errors.iter().map(ToString::to_string).collect());
@@ -59,6 +59,7 @@ impl Engine {
         let changes = self.desired.changes(&next);
         self.revision = Some(revision);
         self.desired = next;
+        self.rules.forget(changes.changed.iter().chain(&changes.gone), Instant::now());
         if !changes.changed.is_empty() {
             self.moved_at = Instant::now();
         }
@@ -82,7 +83,8 @@ impl Engine {
             if self.revision.is_some() { "; the last good state stays in force" } else { "" };
         tracing::error!("source refused, nothing is pruned{kept}:\n  {}", problems.join("\n  "));
         self.source_problem = Some(problems.join("\n"));
-        self.tell(SourceLine { source: "source".into(), revision: String::new(), problems });
+        let source = self.options.source.name.clone();
+        self.tell(SourceLine { source, revision: String::new(), problems });
         self.moved_at = Instant::now();
     }
 
@@ -206,6 +208,19 @@ impl Engine {
         }
         self.unclaimed_told.clear();
         self.waves.add(touched);
+    }
+
+    /// Rules that hide nothing: somebody believes that they do.
+    pub(super) fn tell_idle_rules(&mut self) {
+        for rule in self.rules.idle(Instant::now()) {
+            let text = format!(
+                "ignore rule {rule} has led to no field of any object for a day: correct it, or take it out"
+            );
+            tracing::warn!("{text}");
+            if let Err(error) = self.parts.journal.host("ignore-rule-idle", &text) {
+                tracing::error!("{error}");
+            }
+        }
     }
 
     pub(super) fn expect_kinds(&mut self) {

@@ -12,12 +12,15 @@ mod desired;
 mod facts;
 mod lookups;
 mod report;
+mod rules;
 mod settled;
 mod waves;
 
 use self::desired::DesiredState;
+use self::rules::RuleWatch;
 use self::settled::KeyState;
 use self::waves::Waves;
+use crate::config::SourceConfig;
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
 use std::collections::{HashMap, HashSet};
@@ -58,8 +61,8 @@ const ONCE_TRIES: u32 = 3;
 
 /// How the engine is to run.
 pub(crate) struct Options {
-    /// Namespace of namespaced objects that name none.
-    pub(crate) namespace: String,
+    /// Where desired state comes from, and what to ignore in it.
+    pub(crate) source: SourceConfig,
     /// One round, then stop.
     pub(crate) once: bool,
     /// State directory.
@@ -92,6 +95,7 @@ pub(crate) struct Engine {
     applied: HashMap<ObjectKey, Arc<str>>,
     queue: Queue<ObjectKey, GroupKind>,
     waves: Waves,
+    rules: RuleWatch,
     /// Kinds whose watch has an answer: synced, or known not to sync.
     answered: HashSet<Gvk>,
     watched: HashSet<Gvk>,
@@ -131,6 +135,7 @@ impl Engine {
         Self {
             schemas: facts.follow(),
             facts,
+            rules: RuleWatch::new(&options.source.ignore, now),
             options,
             parts,
             started: now,
@@ -164,6 +169,7 @@ impl Engine {
             self.parts.pulse.beat(self.is_ready());
             self.release_waves();
             self.start_passes();
+            self.tell_idle_rules();
             if self.options.once && self.round_is_over() {
                 break;
             }

@@ -119,6 +119,7 @@ impl Engine {
                 self.queue.failed(&key, now, at_least, spread(&key));
             }
         }
+        self.rules.looked(&key, &record.ignored, Instant::now());
         if let Some(written) = record.written() {
             self.applied.insert(key.clone(), written.uid);
         }

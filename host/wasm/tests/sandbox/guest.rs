@@ -110,6 +110,7 @@ pub(crate) fn snapshot(kind: &str) -> Snapshot {
             source: "test".into(),
             revision: "1".into(),
             origin: Origin { file: "a.yaml".into(), line: 1 },
+            ignore: Default::default(),
         }),
         live: Live::Present(LiveObject {
             json,

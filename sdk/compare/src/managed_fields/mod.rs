@@ -96,6 +96,24 @@ pub fn attribute<'v>(live: &'v Value<'v>, paths: &[Path]) -> Vec<Vec<Entry<'v>>>
     answers
 }
 
+/// A place that a field set names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owned {
+    /// Where.
+    pub path: Path,
+    /// Whether all that live has there is owned; else only that there is something.
+    pub whole: bool,
+}
+
+/// All that these entries own, parents before children.
+pub fn owned<'v>(entries: impl Iterator<Item = Entry<'v>>) -> Vec<Owned> {
+    let mut found = Vec::new();
+    for entry in entries {
+        entry.tree().places(&mut |path, whole| found.push(Owned { path: path.clone(), whole }));
+    }
+    found
+}
+
 /// All that a manager owns by an operation, subresources aside: each field, element and value that
 /// is named as such, parents before children.
 pub fn owned_paths<'v>(live: &'v Value<'v>, manager: &str, operation: Operation) -> Vec<Path> {
@@ -104,7 +122,7 @@ pub fn owned_paths<'v>(live: &'v Value<'v>, manager: &str, operation: Operation)
         entry.manager == manager && entry.operation == operation && entry.subresource.is_none()
     });
     for entry in theirs {
-        entry.tree().paths(&mut paths);
+        entry.tree().places(&mut |path, _| paths.push(path.clone()));
     }
     paths
 }

@@ -95,17 +95,17 @@ impl<'v> Tree<'v> {
         children.get(found).map(|(_, child)| *child)
     }
 
-    /// Appends every place that the set names.
-    pub(crate) fn paths(&self, out: &mut Vec<Path>) {
+    /// Tells every place that the set names, and whether it names nothing beneath it.
+    pub(crate) fn places(&self, tell: &mut dyn FnMut(&Path, bool)) {
         if let Some(root) = self.root() {
-            collect(root, &Path::root(), out);
+            collect(root, &Path::root(), tell);
         }
     }
 }
 
-fn collect(node: &Object<'_>, at: &Path, out: &mut Vec<Path>) {
+fn collect(node: &Object<'_>, at: &Path, tell: &mut dyn FnMut(&Path, bool)) {
     if node.is_empty() || node.get(".").is_some() {
-        out.push(at.clone());
+        tell(at, node.is_empty());
     }
     for (raw, child) in node.iter() {
         let Some(child) = child.as_object() else { continue };
@@ -119,7 +119,7 @@ fn collect(node: &Object<'_>, at: &Path, out: &mut Vec<Path>) {
             Some(Step::Index(index)) => PathStep::Index(index),
             _ => continue,
         };
-        collect(child, &at.join(next), out);
+        collect(child, &at.join(next), tell);
     }
 }
 

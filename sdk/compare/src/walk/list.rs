@@ -261,7 +261,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether a set can be told apart by its elements' text; sets of objects are compared in order.
-pub(super) fn all_scalar(items: &[Value<'_>]) -> bool {
+pub(crate) fn all_scalar(items: &[Value<'_>]) -> bool {
     items.iter().all(|item| !matches!(item, Value::Array(_) | Value::Object(_)))
 }
 

@@ -19,6 +19,8 @@ mod secret;
 mod stray;
 mod value;
 
+pub(crate) use self::list::all_scalar;
+
 use crate::facts::{Facts, Node};
 use crate::managed_fields::{self, Operation, Tree};
 use crate::trail::Trail;

@@ -12,15 +12,7 @@ impl Path {
     /// element that lacks some of the keys and agrees in the others is taken, provided it is the
     /// only one: a key may be left out where the schema gives it a default (`protocol`).
     pub fn resolve<'v, 'a>(&self, root: &'v Value<'a>) -> Option<&'v Value<'a>> {
-        self.steps().iter().try_fold(root, |value, step| match value {
-            Value::Object(object) => match step {
-                Step::Field(name) => object.get(name),
-                Step::Index(index) => object.get(&decimal(*index)),
-                Step::Keyed(_) | Step::Element(_) => None,
-            },
-            Value::Array(items) => items.get(position(items, step)?),
-            _ => None,
-        })
+        self.steps().iter().try_fold(root, |value, step| step.resolve(value))
     }
 
     /// The plain RFC 6901 pointer to the same place in `root`, for JSON Patch: list steps become
@@ -47,7 +39,7 @@ impl Path {
                     object.get(&name)?
                 }
                 (Value::Array(items), step) => {
-                    let position = position(items, step)?;
+                    let position = step.position(items)?;
                     out.push_str(&decimal(position));
                     items.get(position)?
                 }
@@ -58,22 +50,37 @@ impl Path {
     }
 }
 
-/// Where in a list a step leads.
-fn position(items: &[Value<'_>], step: &Step) -> Option<usize> {
-    match step {
-        Step::Index(index) => (*index < items.len()).then_some(*index),
-        Step::Field(name) => name.parse().ok().filter(|index| *index < items.len()),
-        Step::Element(text) => {
-            items.iter().position(|item| item.scalar_text() == Some(text.as_str()))
+impl Step {
+    /// What is one step down, if there is anything: see [`Path::resolve`].
+    pub fn resolve<'v, 'a>(&self, value: &'v Value<'a>) -> Option<&'v Value<'a>> {
+        match value {
+            Value::Object(object) => match self {
+                Step::Field(name) => object.get(name),
+                Step::Index(index) => object.get(&decimal(*index)),
+                Step::Keyed(_) | Step::Element(_) => None,
+            },
+            Value::Array(items) => items.get(self.position(items)?),
+            _ => None,
         }
-        Step::Keyed(keys) => {
-            let exact = items.iter().position(|item| agreement(item, keys) == Some(keys.len()));
-            exact.or_else(|| {
-                let partial = |item: &Value<'_>| agreement(item, keys).is_some_and(|n| n > 0);
-                let first = items.iter().position(partial)?;
-                let more = items.iter().skip(first + 1).any(partial);
-                (!more).then_some(first)
-            })
+    }
+
+    /// Where in a list the step leads.
+    pub fn position(&self, items: &[Value<'_>]) -> Option<usize> {
+        match self {
+            Step::Index(index) => (*index < items.len()).then_some(*index),
+            Step::Field(name) => name.parse().ok().filter(|index| *index < items.len()),
+            Step::Element(text) => {
+                items.iter().position(|item| item.scalar_text() == Some(text.as_str()))
+            }
+            Step::Keyed(keys) => {
+                let exact = items.iter().position(|item| agreement(item, keys) == Some(keys.len()));
+                exact.or_else(|| {
+                    let partial = |item: &Value<'_>| agreement(item, keys).is_some_and(|n| n > 0);
+                    let first = items.iter().position(partial)?;
+                    let more = items.iter().skip(first + 1).any(partial);
+                    (!more).then_some(first)
+                })
+            }
         }
     }
 }

@@ -143,6 +143,7 @@ pub(crate) fn desired(object: &Value) -> Result<Desired> {
         source: "bench".into(),
         revision: "1".into(),
         origin: Origin { file: "bench.yaml".into(), line: 1 },
+        ignore: Default::default(),
     })
 }
 
