@@ -185,11 +185,11 @@ mod tests {
    template:
      spec:
        containers:
--        - image: evil:1
-+        - image: web:1
-           name: web
--        - image: x
--          name: extra
+-      - image: evil:1
++      - image: web:1
+         name: web
+-      - image: x
+-        name: extra
        volumes: []
 ";
         assert_eq!(shown(judged(Verdict::Drift, "Deployment", LIVE, differences)), expected);
