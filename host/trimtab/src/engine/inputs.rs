@@ -2,6 +2,7 @@
 //! engine's state and ends in objects that are to be looked at.
 
 use super::desired::place;
+use super::reads::ForReads;
 use super::{DISCOVER_LATER, DISCOVER_SOON, Engine, KIND_EXPECTED_WITHIN, brings_kinds};
 use crate::journal::SourceLine;
 use std::collections::{HashMap, HashSet};
@@ -86,24 +87,37 @@ impl Engine {
         self.moved_at = Instant::now();
     }
 
-    /// Tells the store which kinds to watch, and which of their objects we care about.
+    /// Tells the store which kinds to watch, and which of their objects we care about: those that
+    /// are declared, and those that plugins read beside them.
     pub(super) fn watch_kinds(&mut self) {
+        let objects = self.desired.objects.values();
+        let registry = self.parts.registry.borrow().clone();
+        let ForReads { mut whole, before } = match self.parts.store.kinds() {
+            Some(kinds) => ForReads::of(objects.clone(), &registry, &kinds),
+            None => ForReads::default(),
+        };
         let mut wanted: HashMap<Gvk, HashSet<ObjectKey>> = HashMap::new();
-        for desired in self.desired.objects.values() {
+        for desired in objects {
             wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
+        }
+        for gvk in whole.keys() {
+            wanted.entry(gvk.clone()).or_default();
         }
         for gvk in self.watched.extract_if(|gvk| !wanted.contains_key(gvk)) {
             self.answered.remove(&gvk);
             self.parts.store.forget(&gvk);
         }
         for (gvk, keys) in wanted {
-            self.parts.store.set_interest(&gvk, &keys);
+            let namespaces = whole.remove(&gvk).unwrap_or_default();
+            self.parts.store.set_interest_and_whole(&gvk, &keys, &namespaces);
             self.watched.insert(gvk);
         }
+        self.read_before = before;
     }
 
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         self.keys.remove(key);
+        self.readers.forget(key);
         self.queue.remove(key);
         self.waves.passed(key);
     }
@@ -142,6 +156,7 @@ impl Engine {
                 self.queue.add(key, &key.group_kind);
             }
         }
+        self.wake_readers(key, received_at);
         if brings_kinds(&key.group_kind) {
             self.expect_kinds();
             self.schema_changed(key);
@@ -163,18 +178,23 @@ impl Engine {
         }
     }
 
+    /// A kind's watch has an answer: its objects are looked at, and those that waited to read it.
     pub(super) fn kind_answered(&mut self, gvk: &Gvk) {
         self.answered.insert(gvk.clone());
-        let of_kind = |(_, desired): &(&ObjectKey, &Arc<_>)| {
+        let concerned = |(key, desired): &(&ObjectKey, &Arc<_>)| {
             let desired: &trimtab_core::object::Desired = desired;
             desired.gvk == *gvk
+                || self.read_before.get(&key.group_kind).is_some_and(|kinds| kinds.contains(gvk))
         };
         let keys: Vec<ObjectKey> =
-            self.desired.objects.iter().filter(of_kind).map(|(key, _)| key.clone()).collect();
+            self.desired.objects.iter().filter(concerned).map(|(key, _)| key.clone()).collect();
         for key in keys {
             if !self.waves.holds(&key) {
-                self.queue.reset(&key, &key.group_kind);
+                self.look_afresh(&key);
             }
+        }
+        for reader in self.readers.of_kind(gvk) {
+            self.wake(&reader, Instant::now());
         }
     }
 
@@ -201,6 +221,7 @@ impl Engine {
         }
         self.unclaimed_told.clear();
         self.waves.add(touched);
+        self.watch_kinds();
     }
 
     pub(super) fn expect_kinds(&mut self) {
