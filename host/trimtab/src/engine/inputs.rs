@@ -11,7 +11,7 @@ use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
-use trimtab_kube::Event;
+use trimtab_kube::{Event, Lookup};
 use trimtab_source::SourceUpdate;
 
 impl Engine {
@@ -90,14 +90,20 @@ impl Engine {
     /// Tells the store which kinds to watch, and which of their objects we care about: those that
     /// are declared, and those that plugins read beside them.
     pub(super) fn watch_kinds(&mut self) {
-        let objects = self.desired.objects.values();
         let registry = self.parts.registry.borrow().clone();
         let ForReads { mut whole, before } = match self.parts.store.kinds() {
-            Some(kinds) => ForReads::of(objects.clone(), &registry, &kinds),
+            Some(kinds) => ForReads::of(
+                self.desired.objects.keys(),
+                |kind| registry.for_kind(kind).map(|served| &*served.power),
+                |kind| match kinds.preferred(kind) {
+                    Lookup::Found(served) => Some((served.gvk.clone(), served.namespaced)),
+                    Lookup::NotServed | Lookup::Unknown(_) => None,
+                },
+            ),
             None => ForReads::default(),
         };
         let mut wanted: HashMap<Gvk, HashSet<ObjectKey>> = HashMap::new();
-        for desired in objects {
+        for desired in self.desired.objects.values() {
             wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
         }
         for gvk in whole.keys() {

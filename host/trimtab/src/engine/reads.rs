@@ -1,15 +1,13 @@
 //! Reads of related objects: which kinds are watched for them, and who is to be judged anew when
 //! one of what was read changes.
 
-use crate::plugins::Registry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use trimtab_core::grant::Power;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
-use trimtab_core::object::Desired;
 use trimtab_core::plugin::KindPattern;
 use trimtab_core::reads::{Read, Reads};
 use trimtab_core::redact::is_sensitive;
-use trimtab_kube::{Kinds, Lookup};
 
 /// Who read what in its last pass.
 #[derive(Debug, Default)]
@@ -104,36 +102,38 @@ pub(super) struct ForReads {
 impl ForReads {
     /// Kinds that the manifest of an object's plugin names one by one and its grant reaches, in
     /// the object's own namespace. Secrets never: they are read where a source declares them.
-    pub(super) fn of<'d>(
-        objects: impl Iterator<Item = &'d Arc<Desired>>,
-        registry: &Registry,
-        kinds: &Kinds,
+    ///
+    /// `power_for` gives what serves a kind; `served` the version in which a kind is served and
+    /// whether its objects belong to namespaces.
+    pub(super) fn of<'d, 'p>(
+        objects: impl Iterator<Item = &'d ObjectKey>,
+        power_for: impl Fn(&GroupKind) -> Option<&'p Power>,
+        served: impl Fn(&GroupKind) -> Option<(Gvk, bool)>,
     ) -> Self {
         let mut wanted = Self::default();
         let mut done: HashSet<(&GroupKind, Option<&str>)> = HashSet::new();
-        for desired in objects {
-            let key = &desired.key;
+        for key in objects {
             if !done.insert((&key.group_kind, key.namespace.as_deref())) {
                 continue;
             }
-            let Some(served) = registry.for_kind(&key.group_kind) else { continue };
-            for read in &served.power.manifest.reads {
+            let Some(power) = power_for(&key.group_kind) else { continue };
+            for read in &power.manifest.reads {
                 let KindPattern::Exact(read) = read else { continue };
-                let Lookup::Found(kind) = kinds.preferred(read) else { continue };
+                let Some((gvk, namespaced)) = served(read) else { continue };
                 let namespace = match &key.namespace {
-                    Some(namespace) if kind.namespaced => namespace.clone(),
-                    None if kind.namespaced => continue,
+                    Some(namespace) if namespaced => namespace.clone(),
+                    None if namespaced => continue,
                     _ => Arc::default(),
                 };
                 let related = ObjectKey::new(read.clone(), &namespace, "");
-                if is_sensitive(read) || served.power.reaches(&related).is_err() {
+                if is_sensitive(read) || power.reaches(&related).is_err() {
                     continue;
                 }
                 let before = wanted.before.entry(key.group_kind.clone()).or_default();
-                if !before.contains(&kind.gvk) {
-                    before.push(kind.gvk.clone());
+                if !before.contains(&gvk) {
+                    before.push(gvk.clone());
                 }
-                wanted.whole.entry(kind.gvk.clone()).or_default().insert(namespace);
+                wanted.whole.entry(gvk).or_default().insert(namespace);
             }
         }
         wanted
@@ -143,6 +143,10 @@ impl ForReads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use trimtab_core::grant::{Grant, Mode, Namespaces};
+    use trimtab_core::identity::Digest;
+    use trimtab_core::plugin::{PluginIdentity, PluginManifest};
     use trimtab_core::reads::Seen;
 
     fn key(kind: &str, name: &str) -> ObjectKey {
@@ -173,5 +177,76 @@ mod tests {
         readers.forget(&key("Deployment", "by-name"));
         assert!(readers.of(&key("Service", "a")).is_empty());
         assert!(readers.by_kind.is_empty() && readers.by_object.is_empty());
+    }
+
+    /// A plugin that reads these kinds, and may reach these.
+    fn power(reads: &[&str], granted: &[&str]) -> Power {
+        let patterns = |list: &[&str]| list.iter().map(|it| KindPattern::parse(it).unwrap());
+        let digest = Digest::of(b"x");
+        let (name, version) = ("reader".to_owned(), "0.1.0".to_owned());
+        Power {
+            plugin: PluginIdentity { name: name.clone(), version: version.clone(), digest },
+            manifest: PluginManifest {
+                name: name.clone(),
+                version,
+                description: String::new(),
+                wit: "0.1.0".into(),
+                claims: vec![KindPattern::Any],
+                reads: patterns(reads).collect(),
+                actions: BTreeSet::new(),
+            },
+            grant: Some(Grant {
+                plugin: name,
+                digest,
+                mode: Mode::Enforce,
+                kinds: patterns(granted).collect(),
+                namespaces: Namespaces::Only(["s".to_owned()].into()),
+                cluster_scoped: true,
+                actions: BTreeSet::new(),
+                origin: "test".into(),
+            }),
+        }
+    }
+
+    /// What is watched because of this plugin, for an object in each of these namespaces.
+    fn watched(power: &Power, namespaces: &[&str]) -> Vec<String> {
+        let keys = namespaces.iter().map(|it| ObjectKey::new(GroupKind::new("", "A"), it, "a"));
+        let keys: Vec<ObjectKey> = keys.collect();
+        let served = |kind: &GroupKind| {
+            let gvk =
+                Gvk { group: kind.group.clone(), version: "v1".into(), kind: kind.kind.clone() };
+            (&*kind.kind != "Gone").then(|| (gvk, &*kind.kind != "Node"))
+        };
+        let ForReads { whole, before } = ForReads::of(keys.iter(), |_| Some(power), served);
+        assert_eq!(whole.is_empty(), before.is_empty());
+        let shown = |(gvk, names): (&Gvk, &HashSet<Arc<str>>)| {
+            names.iter().map(|name| format!("{} in {name:?}", gvk.kind)).collect::<Vec<_>>()
+        };
+        let mut shown: Vec<String> = whole.iter().flat_map(shown).collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn what_a_plugin_may_read_is_watched_where_its_objects_are() {
+        let power = power(&["Service", "Node"], &["*"]);
+        assert_eq!(watched(&power, &["s", "s"]), [r#"Node in """#, r#"Service in "s""#]);
+        assert_eq!(watched(&power, &["other"]), [r#"Node in """#], "not granted there");
+        assert_eq!(watched(&power, &[""]), [r#"Node in """#], "it is in no namespace itself");
+    }
+
+    #[test]
+    fn secrets_patterns_and_what_is_not_granted_or_served_are_never_watched_for_a_plugin() {
+        for (reads, granted) in [
+            (&["Secret"][..], &["*"][..]),
+            (&["*", "*.apps"], &["*"]),
+            (&["Gone"], &["*"]),
+            (&["Service"], &["Deployment.apps"]),
+        ] {
+            assert!(watched(&power(reads, granted), &["s"]).is_empty(), "{reads:?}");
+        }
+        let mut ungranted = power(&["Service"], &["*"]);
+        ungranted.grant = None;
+        assert!(watched(&ungranted, &["s"]).is_empty());
     }
 }

@@ -9,7 +9,7 @@ use trimtab_system_tests::{Built, workspace};
 
 /// Cases that are about comparing two objects, and are not answered by this command yet.
 const NOT_YET: [(&str, &str); 4] = [
-    ("w-hpa-owned-replicas", "who scales a Deployment is the deployment plugin's knowledge"),
+    ("w-hpa-owned-replicas", "who scales a Deployment is the plugin workloads' knowledge"),
     ("w-ignore-respected-on-other-change", "there are no ignore rules on the command line"),
     ("w-managedfields-removed-version", "which versions a server knows is not told by files"),
     ("h-unknown-field-in-cr", "the case gives no schema"),

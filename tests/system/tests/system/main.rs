@@ -19,4 +19,5 @@ mod ownership;
 mod plugins;
 mod secrets;
 mod sources;
+mod typed;
 mod whole_loop;
