@@ -26,8 +26,8 @@ pub fn decide(snapshot: &Snapshot<'_>, differences: &[Difference<'_>]) -> Verdic
     decide_without(snapshot, differences, &[])
 }
 
-/// [`decide`], with these paths of desired left out of what is applied: they are somebody else's.
-/// A path that desired does not state need not be left out, and may be named.
+/// [`decide`], with these paths of desired left out of what is applied, and differences within them
+/// left as they are: they are somebody else's. A path that desired does not state may be named.
 pub fn decide_without(
     snapshot: &Snapshot<'_>,
     differences: &[Difference<'_>],
@@ -44,16 +44,26 @@ pub fn await_deletion(snapshot: &Snapshot<'_>) -> Option<Verdict> {
     snapshot.is_being_deleted().then(|| Verdict::defer(reason, DELETION_WAIT))
 }
 
-/// Applies desired without these paths, and removes what only live has.
+/// Applies desired without these paths, and removes what only live has. Differences within the
+/// paths count for nothing.
 pub fn correct(
     snapshot: &Snapshot<'_>,
     differences: &[Difference<'_>],
     without: &[Path],
 ) -> Decision {
-    let strays = differences.iter().filter(|each| each.kind == DifferenceKind::Stray);
-    let strays: Vec<Path> = strays.map(|each| each.path.clone()).collect();
     let mut decision = Decision::new();
-    if differences.len() > strays.len() {
+    let mut strays: Vec<Path> = Vec::new();
+    let mut applies = false;
+    for difference in differences {
+        if without.iter().any(|path| difference.path.starts_with(path)) {
+            continue;
+        }
+        match difference.kind {
+            DifferenceKind::Stray => strays.push(difference.path.clone()),
+            _ => applies = true,
+        }
+    }
+    if applies {
         let stated = |path: &&Path| {
             snapshot.desired().is_some_and(|desired| path.resolve(desired).is_some())
         };
@@ -105,7 +115,7 @@ pub fn on_immutable(
         Some(other) => decision.finding(Finding::warning(
             "annotation-not-understood",
             format!(
-                "{ON_IMMUTABLE} is {other:?}, and can be leave, recreate or recreate-stateful: the object is left"
+                "{ON_IMMUTABLE} is {other}, and can be leave, recreate or recreate-stateful: the object is left"
             ),
         )),
     })

@@ -10,12 +10,12 @@ const FIXED: [&str; 3] = ["podFailurePolicy", "successPolicy", "manualSelector"]
 /// What may change in the template of a Job that is suspended and never ran
 /// (batch/validation, mutable scheduling directives).
 const OF_SUSPENDED: [&[&str]; 6] = [
-    &["metadata", "labels"],
-    &["metadata", "annotations"],
-    &["spec", "nodeSelector"],
-    &["spec", "affinity"],
-    &["spec", "tolerations"],
-    &["spec", "schedulingGates"],
+    &["spec", "template", "metadata", "labels"],
+    &["spec", "template", "metadata", "annotations"],
+    &["spec", "template", "spec", "nodeSelector"],
+    &["spec", "template", "spec", "affinity"],
+    &["spec", "template", "spec", "tolerations"],
+    &["spec", "template", "spec", "schedulingGates"],
 ];
 
 /// Says of each difference whether it can be applied to this Job.
@@ -31,7 +31,7 @@ pub(crate) fn with_what_cannot_change<'s>(
     let mut comparison = comparison.immutable(&fixed);
     let suspended = live.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
     if suspended && live.at(&["status", "startTime"]).is_none() {
-        let free = OF_SUSPENDED.map(|names| Path::fields(&[&["spec", "template"], names].concat()));
+        let free = OF_SUSPENDED.map(Path::fields);
         for difference in &mut comparison.differences {
             if free.iter().any(|path| difference.path.starts_with(path)) {
                 difference.immutable = None;

@@ -63,12 +63,10 @@ impl Reconciler for Workloads {
             return Decision::new().leave(scaler.hand_over()).into();
         }
         let finding = scaler.finding(snapshot);
-        let others: Vec<Difference<'_>> =
-            differences.iter().filter(|each| each.path != replicas).cloned().collect();
-        if others.is_empty() {
+        if differences.iter().all(|each| each.path == replicas) {
             return Decision::new().leave(finding.message.clone()).finding(finding).into();
         }
-        let verdict = trimtab_sdk::decide_without(snapshot, &others, &[replicas]);
+        let verdict = trimtab_sdk::decide_without(snapshot, differences, &[replicas]);
         if stated { verdict.finding(finding) } else { verdict }
     }
 }
