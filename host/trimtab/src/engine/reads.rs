@@ -181,7 +181,9 @@ mod tests {
 
     /// A plugin that reads these kinds, and may reach these.
     fn power(reads: &[&str], granted: &[&str]) -> Power {
-        let patterns = |list: &[&str]| list.iter().map(|it| KindPattern::parse(it).unwrap());
+        let patterns = |list: &[&str]| -> Vec<KindPattern> {
+            list.iter().map(|it| KindPattern::parse(it).unwrap()).collect()
+        };
         let digest = Digest::of(b"x");
         let (name, version) = ("reader".to_owned(), "0.1.0".to_owned());
         Power {
@@ -192,14 +194,14 @@ mod tests {
                 description: String::new(),
                 wit: "0.1.0".into(),
                 claims: vec![KindPattern::Any],
-                reads: patterns(reads).collect(),
+                reads: patterns(reads),
                 actions: BTreeSet::new(),
             },
             grant: Some(Grant {
                 plugin: name,
                 digest,
                 mode: Mode::Enforce,
-                kinds: patterns(granted).collect(),
+                kinds: patterns(granted),
                 namespaces: Namespaces::Only(["s".to_owned()].into()),
                 cluster_scoped: true,
                 actions: BTreeSet::new(),
