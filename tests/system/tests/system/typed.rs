@@ -1,10 +1,26 @@
 //! What our plugins know of single types, on a real API server. There is no controller manager
 //! here: who plays one writes under its name.
 
-use crate::world::{APP_OBJECTS, Test, converged, deployment, pass, room_with_app, run, shared};
+use crate::world::{
+    APP_OBJECTS, Test, converged, deployment, pass, room_with_app, run, say, shared,
+};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use trimtab_system_tests::{Cluster, Host, Id, Line, Room};
+use std::collections::BTreeSet;
+use trimtab_system_tests::{Cluster, Host, Id, Line, Room, copy_tree, drift, objects, workspace};
+
+/// Every plugin of ours.
+const OURS: [&str; 9] = [
+    "generic",
+    "workloads",
+    "networking",
+    "config",
+    "access",
+    "extension",
+    "storage",
+    "scaling",
+    "tenancy",
+];
 
 /// A room with the small application, and this plugin enforced beside the generic one.
 fn room_with(cluster: &Cluster, name: &str, plugin: &str) -> Result<Room> {
@@ -332,6 +348,48 @@ spec: {{type: {kind}, selector: {{app: web}}, ports: [{{name: http, port: 80}}]}
             live["spec"]["ports"][0]["nodePort"].is_null(),
             "the port is still allocated: {live}"
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn the_example_is_held_by_all_our_plugins_together() -> Test {
+    run(async {
+        // Of its own: the namespace and the kind of the example are there once in a cluster.
+        let cluster = Cluster::start(&say).await?;
+        let room = cluster.room("together")?;
+        copy_tree(&workspace().join("examples/shop"), &room.source())?;
+        for plugin in OURS {
+            room.drop_our_plugin(plugin)?;
+            room.enforce(&format!("{plugin}.wasm"))?;
+        }
+        let round = room.once().await?;
+        ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+        let lines = room.journal().lines()?;
+        let serving: BTreeSet<&str> = lines
+            .iter()
+            .filter(|line| line.outcome() == "created")
+            .filter_map(|line| line.0["plugin"]["name"].as_str())
+            .collect();
+        let expected: BTreeSet<&str> = OURS.into_iter().filter(|name| *name != "storage").collect();
+        ensure!(serving == expected, "the example has objects for all but storage: {serving:?}");
+
+        let alice = cluster.user("alice")?;
+        let mut drifted = Vec::new();
+        for id in objects(&room.source())? {
+            match drift(&alice, &id, "trimtab").await? {
+                Ok(drift) => drifted.push(drift),
+                Err(reason) => say(&format!("no drift for {id}: {reason}")),
+            }
+        }
+        ensure!(drifted.len() >= 20, "only {} objects drifted", drifted.len());
+        let round = room.once().await?;
+        ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+        for drift in drifted {
+            let live = cluster.api().require(&drift.id).await?;
+            let found = live.pointer(&drift.pointer);
+            ensure!(found == Some(&drift.before), "{drift:?} is not corrected: {found:?}");
+        }
         Ok(())
     })
 }
