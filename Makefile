@@ -7,9 +7,9 @@
 CARGO ?= cargo
 # Said to each command, whatever the caller's own cargo configuration names.
 TARGET := --target-dir target
-PLUGINS := generic deployment
+PLUGINS := generic workloads networking config access extension storage scaling tenancy
 
-.PHONY: build demo test bench fmt clean host plugins
+.PHONY: build demo test bench fmt clean host plugins cases
 .DEFAULT_GOAL := build
 
 ## target/bin/trimtab and our plugins in target/plugins/*.wasm
@@ -29,6 +29,13 @@ plugins: host
 	@mkdir -p target/plugins
 	@for plugin in $(PLUGINS); do \
 		target/bin/trimtab plugin build plugins/$$plugin --out target/plugins || exit $$?; \
+	done
+
+## the cases of our plugins, run in the sandbox that production uses
+cases: host
+	@for plugin in $(PLUGINS); do \
+		echo "==> $$plugin"; \
+		target/bin/trimtab plugin test plugins/$$plugin || exit $$?; \
 	done
 
 ## the whole story, told once on a real local control plane

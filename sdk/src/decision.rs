@@ -30,6 +30,15 @@ impl Verdict {
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self::Unknown(reason.into())
     }
+
+    /// Adds something that a person should see, if something is decided.
+    #[must_use]
+    pub fn finding(mut self, finding: Finding) -> Self {
+        if let Self::Decided(decision) = &mut self {
+            decision.findings.push(finding);
+        }
+        self
+    }
 }
 
 impl From<Decision> for Verdict {

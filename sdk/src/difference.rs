@@ -115,6 +115,23 @@ impl<'a> Comparison<'a> {
         self.differences.retain(|difference| !is_none(difference));
         self
     }
+
+    /// Says that nothing within these fields can change, where the schema does not say so.
+    #[must_use]
+    pub fn immutable(mut self, fields: &[Path]) -> Self {
+        for difference in &mut self.differences {
+            if difference.immutable.is_none() {
+                let field = fields.iter().find(|field| difference.path.starts_with(field));
+                difference.immutable = field.cloned();
+            }
+        }
+        self
+    }
+
+    /// Whether one of the differences lies at this path or within it.
+    pub fn touches(&self, path: &Path) -> bool {
+        self.differences.iter().any(|difference| difference.path.starts_with(path))
+    }
 }
 
 impl<'a> From<Vec<Difference<'a>>> for Comparison<'a> {

@@ -5,19 +5,23 @@
 //! type to [`export!`]:
 //!
 //! ```
-//! use trimtab_sdk::{Decision, Difference, Reconciler, Snapshot, Verdict};
+//! use trimtab_sdk::{Difference, Finding, Reconciler, Snapshot, Verdict};
 //!
 //! struct Plain;
 //!
 //! impl Reconciler for Plain {
-//!     fn decide(_snapshot: &Snapshot<'_>, _differences: &[Difference<'_>]) -> Verdict {
-//!         Decision::new().apply_desired().into()
+//!     fn decide(snapshot: &Snapshot<'_>, differences: &[Difference<'_>]) -> Verdict {
+//!         let note = Finding::info("seen", "what is special about the type goes here");
+//!         trimtab_sdk::decide(snapshot, differences).finding(note)
 //!     }
 //! }
 //!
 //! trimtab_sdk::export!(Plain);
 //! # fn main() {}
 //! ```
+//!
+//! Both functions have a default that is right for most types: [`compare`] and [`decide`]. A plugin
+//! writes what is special about its type, and calls them for the rest.
 //!
 //! There is no clock but [`Snapshot::now_ms`], no randomness, no file and no network. Reads of
 //! related objects go through [`lookup::get`], lines for the host's log through [`log`].
@@ -33,6 +37,7 @@ mod snapshot;
 
 pub mod log;
 pub mod lookup;
+pub mod usual;
 
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
@@ -45,6 +50,7 @@ pub use difference::{Comparison, Difference, DifferenceKind, NoComparison, Unkno
 pub use generic::compare;
 pub use reconciler::Reconciler;
 pub use snapshot::{ObjectId, Snapshot};
+pub use usual::{decide, decide_without};
 
 pub use trimtab_compare::{self as comparison, Facts, managed_fields};
 pub use trimtab_json::{self as json, Object, Path, PathError, Step, Value};

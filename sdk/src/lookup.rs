@@ -73,3 +73,19 @@ pub fn get(
     #[cfg(not(target_arch = "wasm32"))]
     return crate::testing::lookup(group, kind, namespace, name);
 }
+
+/// Every object of this kind in this namespace (empty for a cluster-scoped kind), as the host last
+/// saw them, in the order of their names. None is an answer: there is none.
+///
+/// The host answers for kinds that the manifest names in `reads` one by one, in the namespaces of
+/// the objects that the plugin judges. What was read is remembered with the answer: when one of
+/// these objects changes, comes or goes, the object is judged anew.
+///
+/// # Errors
+/// [`LookupError`]: no answer, which is never the same as an empty one.
+pub fn find(group: &str, kind: &str, namespace: &str) -> Result<Vec<Related>, LookupError> {
+    #[cfg(target_arch = "wasm32")]
+    return crate::guest::find(group, kind, namespace);
+    #[cfg(not(target_arch = "wasm32"))]
+    return crate::testing::find(group, kind, namespace);
+}

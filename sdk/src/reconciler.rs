@@ -31,5 +31,9 @@ pub trait Reconciler {
     }
 
     /// What should be done about the differences? There is at least one.
-    fn decide(snapshot: &Snapshot<'_>, differences: &[Difference<'_>]) -> Verdict;
+    ///
+    /// By default this is [`crate::decide`]; its parts stand in [`crate::usual`].
+    fn decide(snapshot: &Snapshot<'_>, differences: &[Difference<'_>]) -> Verdict {
+        crate::decide(snapshot, differences)
+    }
 }

@@ -41,8 +41,10 @@ pub const FIELD_MANAGER: &str = "trimtab";
 pub const NOW_MS: u64 = 1_767_225_600_000;
 
 thread_local! {
-    /// What `lookup::get` answers while a case runs on this thread.
+    /// What `lookup` answers while a case runs on this thread.
     static RELATED: RefCell<Vec<(Key, String)>> = const { RefCell::new(Vec::new()) };
+    /// Why it answers nothing, if it does not.
+    static NO_ANSWER: RefCell<Option<LookupError>> = const { RefCell::new(None) };
 }
 
 /// Group, kind, namespace and name.
@@ -56,6 +58,7 @@ pub struct Case {
     live: Option<String>,
     facts: Vec<u8>,
     related: Vec<(Key, String)>,
+    no_answer: Option<LookupError>,
     now_ms: u64,
     field_manager: String,
     retries: u32,
@@ -69,6 +72,7 @@ impl Default for Case {
             live: None,
             facts: Vec::new(),
             related: Vec::new(),
+            no_answer: None,
             now_ms: NOW_MS,
             field_manager: FIELD_MANAGER.to_owned(),
             retries: 0,
@@ -109,7 +113,7 @@ impl Case {
         self
     }
 
-    /// An object that [`crate::lookup::get`] finds, as JSON text. Every other is known to be
+    /// An object that [`crate::lookup`] finds, as JSON text. Every other is known to be
     /// absent.
     ///
     /// # Panics
@@ -127,6 +131,13 @@ impl Case {
             text(&["metadata", "name"]),
         ];
         self.related.push((key, json));
+        self
+    }
+
+    /// Every read is answered with this error: what a plugin does without its reads.
+    #[must_use]
+    pub fn no_answer(mut self, error: LookupError) -> Self {
+        self.no_answer = Some(error);
         self
     }
 
@@ -150,6 +161,7 @@ impl Case {
     /// If the case has neither desired nor live.
     pub fn run<T: Reconciler>(&self) -> String {
         RELATED.with_borrow_mut(|related| related.clone_from(&self.related));
+        NO_ANSWER.set(self.no_answer.clone());
         let mut out = String::new();
         match self.answer::<T>(&mut out) {
             Ok(()) => {}
@@ -157,6 +169,7 @@ impl Case {
             Err(NoComparison::Unknown(why)) => line(&mut out, format_args!("unknown: {why}")),
         }
         RELATED.with_borrow_mut(Vec::clear);
+        NO_ANSWER.set(None);
         out
     }
 
@@ -248,9 +261,21 @@ pub(crate) fn lookup(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Related>, LookupError> {
+    NO_ANSWER.with_borrow(|error| error.clone().map_or(Ok(()), Err))?;
     Ok(RELATED.with_borrow(|related| {
         let found = related.iter().find(|(key, _)| *key == [group, kind, namespace, name]);
         found.map(|(_, json)| Related::from(json.clone().into_bytes()))
+    }))
+}
+
+/// What [`crate::lookup::find`] answers natively.
+pub(crate) fn find(group: &str, kind: &str, namespace: &str) -> Result<Vec<Related>, LookupError> {
+    NO_ANSWER.with_borrow(|error| error.clone().map_or(Ok(()), Err))?;
+    Ok(RELATED.with_borrow(|related| {
+        let mut found: Vec<_> =
+            related.iter().filter(|(key, _)| key[..3] == [group, kind, namespace]).collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found.into_iter().map(|(_, json)| Related::from(json.clone().into_bytes())).collect()
     }))
 }
 

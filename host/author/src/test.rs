@@ -195,4 +195,16 @@ impl Lookups for Related {
         let wanted = ObjectKey::new(kind.clone(), namespace, name);
         Ok(self.0.iter().find(|(key, _)| *key == wanted).map(|(_, json)| json.clone()))
     }
+
+    fn find(
+        &self,
+        _: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        let of_it = |key: &ObjectKey| key.group_kind == *kind && key.namespace_str() == namespace;
+        let mut found: Vec<_> = self.0.iter().filter(|(key, _)| of_it(key)).collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(found.into_iter().map(|(_, json)| json.clone()).collect())
+    }
 }

@@ -23,6 +23,7 @@ pub mod ignore;
 pub mod memo;
 pub mod placing;
 pub mod queue;
+pub mod reads;
 pub mod redact;
 
 mod alike;

@@ -7,8 +7,8 @@ use crate::identity::Digest;
 use crate::object::{Desired, Live};
 use std::sync::Arc;
 
-/// All that an answer depends on, but for the pass's time: a plugin that asks to be asked again
-/// says so, and is.
+/// All that an answer depends on, but for the pass's time (a plugin that asks to be asked again
+/// says so, and is) and for what the plugin read beside its snapshot ([`crate::reads`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memo {
     desired: Digest,

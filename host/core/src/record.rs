@@ -22,6 +22,8 @@ pub enum Trigger {
     Source,
     /// The live object changed.
     Watch,
+    /// An object that the plugin had read changed, came or went.
+    Related,
     /// The plugin or its grant changed.
     Plugin,
     /// A failed pass is tried again, or a plugin asked to look again.
@@ -37,6 +39,7 @@ impl Trigger {
             Self::Start => "start",
             Self::Source => "source",
             Self::Watch => "watch",
+            Self::Related => "related",
             Self::Plugin => "plugin",
             Self::Retry => "retry",
             Self::Request => "request",

@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     born: ListNumber,
     /// The last list that showed it.
     seen: ListNumber,
+    /// Nobody named it: it is kept because its namespace is watched whole.
+    unnamed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,24 @@ struct Gone {
 impl Entry {
     /// Interest begins; `lists` lists have begun before.
     pub(crate) fn new(lists: ListNumber) -> Self {
-        Self { state: State::Pending(None), at: None, gone: None, born: lists, seen: 0 }
+        Self {
+            state: State::Pending(None),
+            at: None,
+            gone: None,
+            born: lists,
+            seen: 0,
+            unnamed: false,
+        }
+    }
+
+    /// Whether it is of interest by its name, or only because its namespace is watched whole.
+    pub(crate) fn set_unnamed(&mut self, unnamed: bool) {
+        self.unnamed = unnamed;
+    }
+
+    /// Whether it can be forgotten: gone, and nobody named it.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        self.unnamed && matches!(self.state, State::Absent)
     }
 
     /// As the engine sees it.

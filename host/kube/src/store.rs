@@ -136,22 +136,33 @@ impl Store {
     /// These objects of this kind are of interest, and no others; begins its watch if there is
     /// none. All keys are of the kind. An empty set keeps the watch: see [`Store::forget`].
     pub fn set_interest(&self, gvk: &Gvk, keys: &HashSet<ObjectKey>) {
+        self.set_interest_and_whole(gvk, keys, &HashSet::new());
+    }
+
+    /// The same, and every object of these namespaces as well (the empty one for a cluster-scoped
+    /// kind): what [`Store::all`] answers from.
+    pub fn set_interest_and_whole(
+        &self,
+        gvk: &Gvk,
+        keys: &HashSet<ObjectKey>,
+        namespaces: &HashSet<Arc<str>>,
+    ) {
         let shared = &self.inner.shared;
         let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shared.view(gvk);
         let is_new = known.is_none();
         let view = known.unwrap_or_else(|| Arc::new(View::new(gvk.clone(), shared.queue.clone())));
         // Before the task begins, so that the first list finds all of them.
-        let gained = view.set_interest(keys);
+        let gained = view.set_interest(keys, namespaces);
         if is_new {
             shared.views().insert(gvk.clone(), view.clone());
             let task = tasks.all.spawn(feed::keep(shared.clone(), view.clone()));
             tasks.kinds.insert(gvk.clone(), task);
         }
-        if gained.len() > MAX_SINGLE_READS {
+        if gained.relist || gained.keys.len() > MAX_SINGLE_READS {
             view.relist.send_modify(|count| *count += 1);
         } else {
-            for key in gained {
+            for key in gained.keys {
                 tasks.all.spawn(read_until_known(shared.clone(), view.clone(), key));
             }
         }
@@ -197,6 +208,18 @@ impl Store {
         let mut names: Vec<String> = views.values().flat_map(|view| view.named(&which)).collect();
         names.sort();
         names
+    }
+
+    /// Every object of this kind in this namespace (empty for a cluster-scoped kind), by name, as
+    /// last known: where [`Store::set_interest_and_whole`] asked for it.
+    ///
+    /// # Errors
+    /// Why that is not known; never the same as none.
+    pub fn all(&self, gvk: &Gvk, namespace: &str) -> Result<Vec<LiveObject>, Arc<str>> {
+        match self.inner.shared.view(gvk) {
+            Some(view) => view.all(namespace),
+            None => Err("its kind is not watched".into()),
+        }
     }
 
     /// How each watch is doing.

@@ -55,6 +55,8 @@ struct State {
     feeds: BTreeMap<Scope, Feed>,
     /// By namespace (empty for cluster-scoped), then name: looked up without an allocation.
     entries: HashMap<Arc<str>, HashMap<Arc<str>, Entry>>,
+    /// Namespaces (empty for cluster-scoped) of which every object is of interest.
+    whole: HashMap<Arc<str>, Whole>,
     writing: HashMap<ObjectKey, Writing>,
     lists: ListNumber,
     undecodable: u64,
@@ -72,6 +74,24 @@ impl Feed {
     fn new() -> Self {
         Self { unknown: Some("it has not been listed yet".into()), trouble: None, listing: false }
     }
+}
+
+/// A namespace that is watched whole.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    /// The last list when that began: it may have passed objects by.
+    since: ListNumber,
+    /// Whether a later list has ended, so that what is not there is known to be absent.
+    listed: bool,
+}
+
+/// What a new interest needs of the server.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gained {
+    /// Objects that have to be read alone, because a list has begun without them.
+    pub(crate) keys: Vec<ObjectKey>,
+    /// Whether a namespace became whole of which a list has begun without it.
+    pub(crate) relist: bool,
 }
 
 /// A write of ours on its way: events of that object wait for its answer, so that an echo that
@@ -124,27 +144,81 @@ impl View {
         }
         match state.entry(key.namespace_str(), &key.name) {
             Some(entry) => entry.live(),
-            None => Live::Unknown("nobody has asked to watch it".into()),
+            None => match state.whole.get(key.namespace_str()) {
+                Some(whole) if whole.listed => Live::Absent,
+                Some(_) => Live::Unknown("it has not been listed yet".into()),
+                None => Live::Unknown("nobody has asked to watch it".into()),
+            },
         }
     }
 
-    /// These objects are of interest, and no others. Gives those that have to be read alone,
-    /// because a list has begun without them.
-    pub(crate) fn set_interest(&self, keys: &HashSet<ObjectKey>) -> Vec<ObjectKey> {
+    /// Every object of this namespace (empty for a cluster-scoped kind), by name.
+    ///
+    /// # Errors
+    /// Why that is not known: it is not watched whole, not listed yet, or an object of it does
+    /// not decode.
+    pub(crate) fn all(&self, namespace: &str) -> Result<Vec<LiveObject>, Arc<str>> {
+        let state = self.lock();
+        let Some(feed) = state.feed_of(namespace) else {
+            return Err(format!("{} may not be listed in {namespace}", self.gvk).into());
+        };
+        if let Some(reason) = &feed.unknown {
+            return Err(reason.clone());
+        }
+        match state.whole.get(namespace) {
+            Some(whole) if whole.listed => {}
+            Some(_) => return Err("it has not been listed yet".into()),
+            None => return Err("nobody has asked to watch all of its kind there".into()),
+        }
+        let names = state.entries.get(namespace).into_iter().flatten();
+        let mut found: Vec<(&Arc<str>, LiveObject)> = Vec::new();
+        for (name, entry) in names {
+            match entry.live() {
+                Live::Present(object) => found.push((name, object)),
+                Live::Absent => {}
+                Live::Unknown(reason) => return Err(format!("{name}: {reason}").into()),
+            }
+        }
+        found.sort_unstable_by(|a, b| a.0.cmp(b.0));
+        Ok(found.into_iter().map(|(_, object)| object).collect())
+    }
+
+    /// These objects are of interest, every object of these namespaces, and no others.
+    pub(crate) fn set_interest(
+        &self,
+        keys: &HashSet<ObjectKey>,
+        whole: &HashSet<Arc<str>>,
+    ) -> Gained {
         let mut state = self.lock();
         let lists = state.lists;
         let mut wanted: HashMap<Arc<str>, HashMap<Arc<str>, Entry>> = HashMap::new();
-        let mut gained = Vec::new();
+        let mut gained = Gained::default();
         for key in keys {
             let namespace: Arc<str> = key.namespace.clone().unwrap_or_default();
             let known = state.entries.get_mut(&namespace).and_then(|names| names.remove(&key.name));
-            let entry = known.unwrap_or_else(|| {
-                if state.feed_of(&namespace).is_some_and(|it| it.listing || it.unknown.is_none()) {
-                    gained.push(key.clone());
+            let mut entry = known.unwrap_or_else(|| {
+                if state.lists_without(&namespace) {
+                    gained.keys.push(key.clone());
                 }
                 Entry::new(lists)
             });
+            entry.set_unnamed(false);
             wanted.entry(namespace).or_default().insert(key.name.clone(), entry);
+        }
+        let mut before = std::mem::take(&mut state.whole);
+        for namespace in whole {
+            // Nobody names them any more, but they are of the namespace.
+            for (name, mut entry) in state.entries.remove(namespace).into_iter().flatten() {
+                if !entry.is_pending() {
+                    entry.set_unnamed(true);
+                    wanted.entry(namespace.clone()).or_default().insert(name, entry);
+                }
+            }
+            let known = before.remove(namespace).unwrap_or_else(|| {
+                gained.relist |= state.lists_without(namespace);
+                Whole { since: lists, listed: false }
+            });
+            state.whole.insert(namespace.clone(), known);
         }
         state.entries = wanted;
         gained
@@ -212,11 +286,26 @@ impl View {
                 }
             }
         }
+        state.entries.values_mut().for_each(|names| names.retain(|_, it| !it.is_forgettable()));
+        let mut listed = false;
+        for (namespace, whole) in &mut state.whole {
+            let shown = scope.as_ref().is_none_or(|only| only == namespace);
+            if shown && unsure {
+                // One of its objects has no name that can be read: what is not there is not known.
+                *whole = Whole { since: number, listed: false };
+            } else if shown && !whole.listed && whole.since < number {
+                whole.listed = true;
+                listed = true;
+            }
+        }
         let Some(feed) = state.feeds.get_mut(scope) else { return };
         feed.listing = false;
         if feed.unknown.take().is_some() {
             self.queue.synced(&self.gvk);
         } else {
+            if listed {
+                self.queue.synced(&self.gvk);
+            }
             for (namespace, name) in changed {
                 self.emit(&mut state, &namespace, &name, now);
             }
@@ -318,12 +407,15 @@ impl View {
     ) -> (Option<Names<'a>>, Option<Sight>) {
         match read {
             Ok(meta) => {
-                let wanted = state.entry(&meta.namespace, &meta.name).is_some();
+                let wanted = state.wants(&meta.namespace, &meta.name);
                 let sight = wanted.then(|| Sight::Object(meta.live(&self.gvk, object)));
                 (Some((meta.namespace, meta.name)), sight)
             }
             Err(Undecodable { name, reason }) => {
                 self.count_undecodable(state, name.as_ref(), &reason);
+                if let Some((namespace, name)) = &name {
+                    state.wants(namespace, name);
+                }
                 let names = name.map(|(namespace, name)| (namespace.into(), name.into()));
                 (names, Some(Sight::Undecodable(reason.into())))
             }
@@ -373,6 +465,23 @@ impl State {
 
     fn entry(&self, namespace: &str, name: &str) -> Option<&Entry> {
         self.entries.get(namespace)?.get(name)
+    }
+
+    /// Whether a list of this namespace has begun, so that a new interest has missed it.
+    fn lists_without(&self, namespace: &str) -> bool {
+        self.feed_of(namespace).is_some_and(|feed| feed.listing || feed.unknown.is_none())
+    }
+
+    /// Whether this object is of interest; one that nobody named gets its entry here.
+    fn wants(&mut self, namespace: &str, name: &str) -> bool {
+        if self.entry(namespace, name).is_some() {
+            return true;
+        }
+        let Some((namespace, _)) = self.whole.get_key_value(namespace) else { return false };
+        let mut entry = Entry::new(self.lists);
+        entry.set_unnamed(true);
+        self.entries.entry(namespace.clone()).or_default().insert(name.into(), entry);
+        true
     }
 
     fn change(

@@ -20,7 +20,7 @@ fn pod(name: &str, version: u32) -> Vec<u8> {
 fn view(names: &[&str]) -> (View, Events) {
     let (queue, events) = Queue::new();
     let view = View::new(Gvk::from_api_version("v1", "Pod"), queue);
-    view.set_interest(&names.iter().map(|name| key(name)).collect());
+    view.set_interest(&names.iter().map(|name| key(name)).collect(), &HashSet::new());
     (view, events)
 }
 
@@ -107,8 +107,8 @@ fn an_item_without_a_name_makes_what_is_missing_unknown_and_not_absent() {
 fn interest_that_begins_after_a_list_asks_for_a_read() {
     let (view, _events) = view(&["a"]);
     list(&view, &None, &[pod("a", 5)], "9");
-    let gained = view.set_interest(&HashSet::from([key("a"), key("b")]));
-    assert_eq!(gained, [key("b")]);
+    let gained = view.set_interest(&HashSet::from([key("a"), key("b")]), &HashSet::new());
+    assert_eq!(gained, Gained { keys: vec![key("b")], relist: false });
     assert_eq!(shown(view.live(&key("a"))), "5", "what was known stays");
     assert!(view.is_pending(&key("b")));
     let asked = view.asked(&key("b"));
@@ -119,7 +119,8 @@ fn interest_that_begins_after_a_list_asks_for_a_read() {
 #[test]
 fn interest_that_begins_before_the_first_list_asks_for_nothing() {
     let (view, _events) = view(&["a"]);
-    assert_eq!(view.set_interest(&HashSet::from([key("b")])), []);
+    let gained = view.set_interest(&HashSet::from([key("b")]), &HashSet::new());
+    assert_eq!(gained, Gained::default());
     list(&view, &None, &[pod("b", 5)], "9");
     assert_eq!(shown(view.live(&key("b"))), "5");
 }
@@ -210,4 +211,64 @@ fn namespaces_are_known_one_by_one_and_others_are_unknown() {
     assert_eq!(shown(view.live(&elsewhere("t"))), "unknown: it has not been listed yet");
     assert!(shown(view.live(&elsewhere("x"))).contains("x is not one of them"));
     assert!(!view.health().synced);
+}
+
+fn all(view: &View) -> String {
+    match view.all("s") {
+        Ok(objects) => {
+            let versions: Vec<_> = objects.iter().map(|it| &*it.resource_version).collect();
+            versions.join(" ")
+        }
+        Err(reason) => format!("unknown: {reason}"),
+    }
+}
+
+fn whole() -> HashSet<Arc<str>> {
+    HashSet::from(["s".into()])
+}
+
+#[test]
+fn a_namespace_that_is_watched_whole_has_all_its_objects_by_name() {
+    let (view, mut events) = view(&["b"]);
+    view.set_interest(&HashSet::from([key("b")]), &whole());
+    assert_eq!(all(&view), "unknown: it has not been listed yet");
+    list(&view, &None, &[pod("c", 5), pod("a", 3), pod("b", 4)], "9");
+    assert_eq!(all(&view), "3 4 5");
+    assert_eq!(shown(view.live(&key("z"))), "absent", "what no list shows is not there");
+    changes(&mut events);
+    view.saw(&pod("d", 10), Instant::now());
+    view.saw_deleted(&pod("a", 11), Instant::now());
+    assert_eq!(changes(&mut events), ["d", "a"]);
+    assert_eq!(all(&view), "4 5 10");
+    list(&view, &None, &[pod("b", 4), pod("d", 10)], "12");
+    assert_eq!(all(&view), "4 10");
+    assert_eq!(view.health().objects, 2, "what is gone and has no name with us is forgotten");
+}
+
+#[test]
+fn a_namespace_that_becomes_whole_after_a_list_is_unknown_until_the_next_one() {
+    let (view, mut events) = view(&["a"]);
+    list(&view, &None, &[pod("a", 5), pod("b", 6)], "9");
+    assert_eq!(all(&view), "unknown: nobody has asked to watch all of its kind there");
+    assert!(view.set_interest(&HashSet::from([key("a")]), &whole()).relist);
+    assert_eq!(all(&view), "unknown: it has not been listed yet");
+    changes(&mut events);
+    list(&view, &None, &[pod("a", 5), pod("b", 6)], "10");
+    assert_eq!(all(&view), "5 6");
+    assert_eq!(changes(&mut events), ["b", "synced"], "whoever waits for it is told");
+    assert!(!view.set_interest(&HashSet::from([key("b")]), &whole()).relist);
+    assert_eq!(all(&view), "5 6", "what was known stays");
+}
+
+#[test]
+fn one_object_that_does_not_decode_makes_the_whole_unknown_and_not_shorter() {
+    let (view, _events) = view(&[]);
+    view.set_interest(&HashSet::new(), &whole());
+    let damaged = br#"{"metadata":{"name":"b","namespace":"s"}}"#.to_vec();
+    list(&view, &None, &[pod("a", 5), damaged], "9");
+    assert!(all(&view).starts_with("unknown: b: it does not decode"), "{}", all(&view));
+    list(&view, &None, &[pod("a", 5), br#"{"metadata":{}}"#.to_vec()], "10");
+    assert!(all(&view).starts_with("unknown: "), "{}", all(&view));
+    list(&view, &None, &[pod("a", 5)], "11");
+    assert_eq!(all(&view), "5");
 }

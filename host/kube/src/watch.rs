@@ -153,7 +153,8 @@ mod tests {
     fn check(lines: &[String], expect: (&str, &str, usize)) {
         let (queue, mut events) = Queue::new();
         let view = View::new(Gvk::from_api_version("v1", "Pod"), queue);
-        view.set_interest(&HashSet::from([ObjectKey::new(GroupKind::new("", "Pod"), "s", "a")]));
+        let pod = ObjectKey::new(GroupKind::new("", "Pod"), "s", "a");
+        view.set_interest(&HashSet::from([pod]), &HashSet::new());
         let number = view.list_begins(&None);
         view.list_ends(&None, number, &"10".into(), false);
         let mut position: Arc<str> = "10".into();

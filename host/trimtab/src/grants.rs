@@ -83,13 +83,23 @@ pub(crate) fn proposal(manifest: &PluginManifest, digest: Digest, mode: Mode) ->
             Mode::Observe => ModeWord::Observe,
             Mode::Enforce => ModeWord::Enforce,
         },
-        kinds: manifest.claims.iter().map(ToString::to_string).collect(),
+        kinds: kinds(manifest),
         namespaces: vec!["*".into()],
         cluster_scoped: true,
         actions: words(manifest, |kind| !needs_thought(kind)),
         predecessors: vec![],
     };
     print(&document, &words(manifest, needs_thought))
+}
+
+/// What it judges, then what it reads and does not judge: a grant reaches both.
+fn kinds(manifest: &PluginManifest) -> Vec<String> {
+    let claimed = |read: &&KindPattern| match read {
+        KindPattern::Exact(kind) => manifest.claim_for(kind).is_some(),
+        other => manifest.claims.contains(other),
+    };
+    let reads = manifest.reads.iter().filter(|read| !claimed(read));
+    manifest.claims.iter().chain(reads).map(ToString::to_string).collect()
 }
 
 /// Actions that destroy or take over: declared or not, a person adds them by hand.
@@ -124,7 +134,7 @@ fn print(document: &Document, left_out: &[String]) -> String {
          digest: {digest}\n\
          # observe: report what it would do. enforce: write it.\n\
          mode: {mode}\n\
-         # Kind.group, Kind (core group), *.group or *; narrows what the plugin claims.\n\
+         # Kind.group, Kind (core group), *.group or *; narrows what the plugin claims and reads.\n\
          kinds: {kinds}\n\
          # Namespaces by name, or \"*\" for all.\n\
          namespaces: {namespaces}\n\

@@ -148,29 +148,52 @@ impl log::Host for Call {
 
 impl lookup::Host for Call {
     fn get(&mut self, query: lookup::Query) -> Result<Option<Vec<u8>>, lookup::LookupError> {
-        if self.lookups_left == 0 {
-            return Err(lookup::LookupError::Exhausted);
-        }
-        self.lookups_left -= 1;
-        let parts = [&query.group, &query.kind, &query.namespace, &query.name];
-        let too_long = parts.iter().any(|part| part.len() > MAX_QUERY_PART_BYTES);
-        let kind = GroupKind::new(&query.group, &query.kind);
+        let lookup::Query { group, kind, namespace, name } = query;
+        let kind = self.admit([&group, &kind, &namespace, &name])?;
+        let found = self.lookups.get(&self.plugin, &kind, &namespace, &name).map_err(refusal)?;
+        found.map(|json| self.hand_over(&kind, &json)).transpose()
+    }
+
+    fn find(
+        &mut self,
+        group: String,
+        kind: String,
+        namespace: String,
+    ) -> Result<Vec<Vec<u8>>, lookup::LookupError> {
+        let kind = self.admit([&group, &kind, &namespace, ""])?;
+        let found = self.lookups.find(&self.plugin, &kind, &namespace).map_err(refusal)?;
+        found.iter().map(|json| self.hand_over(&kind, json)).collect()
+    }
+}
+
+impl Call {
+    /// Counts a read, and lets through what the manifest declares. `query` is group, kind,
+    /// namespace and name.
+    fn admit(&mut self, query: [&str; 4]) -> Result<GroupKind, lookup::LookupError> {
+        self.lookups_left =
+            self.lookups_left.checked_sub(1).ok_or(lookup::LookupError::Exhausted)?;
+        let too_long = query.iter().any(|part| part.len() > MAX_QUERY_PART_BYTES);
+        let [group, kind, ..] = query;
+        let kind = GroupKind::new(group, kind);
         if too_long || !self.reads.iter().any(|pattern| pattern.covers(&kind)) {
             return Err(lookup::LookupError::Undeclared);
         }
-        match self.lookups.get(&self.plugin, &kind, &query.namespace, &query.name) {
-            Ok(None) => Ok(None),
-            Ok(Some(json)) => {
-                self.lookup_bytes_left = self
-                    .lookup_bytes_left
-                    .checked_sub(json.len())
-                    .ok_or(lookup::LookupError::Exhausted)?;
-                self.log.withheld |= is_sensitive(&kind);
-                Ok(Some(json.to_vec()))
-            }
-            Err(LookupError::Denied) => Err(lookup::LookupError::Denied),
-            Err(LookupError::Unavailable(why)) => Err(lookup::LookupError::Unavailable(why)),
-        }
+        Ok(kind)
+    }
+
+    /// Copies an object for the guest, within what the call may be handed.
+    fn hand_over(&mut self, kind: &GroupKind, json: &[u8]) -> Result<Vec<u8>, lookup::LookupError> {
+        self.lookup_bytes_left =
+            self.lookup_bytes_left.checked_sub(json.len()).ok_or(lookup::LookupError::Exhausted)?;
+        self.log.withheld |= is_sensitive(kind);
+        Ok(json.to_vec())
+    }
+}
+
+fn refusal(error: LookupError) -> lookup::LookupError {
+    match error {
+        LookupError::Denied => lookup::LookupError::Denied,
+        LookupError::Unavailable(why) => lookup::LookupError::Unavailable(why),
     }
 }
 

@@ -35,6 +35,18 @@ pub trait Lookups: Send + Sync {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<[u8]>>, LookupError>;
+
+    /// Every object of this kind in this namespace (empty for a cluster-scoped kind) as JSON text,
+    /// in the order of their names.
+    ///
+    /// # Errors
+    /// The read is not granted, or the host does not know all of them.
+    fn find(
+        &self,
+        plugin: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError>;
 }
 
 /// Knows nothing and says so: where nothing is granted.
@@ -49,6 +61,15 @@ impl Lookups for NoLookups {
         _: &str,
         _: &str,
     ) -> Result<Option<Arc<[u8]>>, LookupError> {
+        Err(LookupError::Denied)
+    }
+
+    fn find(
+        &self,
+        _: &PluginIdentity,
+        _: &GroupKind,
+        _: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
         Err(LookupError::Denied)
     }
 }

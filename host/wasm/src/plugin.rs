@@ -6,8 +6,8 @@
 use crate::bindings::{ReconcilerPlugin, ReconcilerPluginPre};
 use crate::call::Call;
 use crate::convert::{Output, Params};
-use crate::{cache, fault};
 use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
+use crate::{cache, fault};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use trimtab_core::decision::{Comparison, Difference, Verdict};

@@ -5,63 +5,22 @@
 //! declared, removes what it declared before or what lies in a place that is declared as a whole,
 //! and touches nothing that is on its way out. A plugin that claims a kind by name takes it over.
 
-use std::time::Duration;
-use trimtab_sdk::{
-    Action, Decision, Difference, DifferenceKind, Finding, Path, Reconciler, Snapshot, Verdict,
-};
-
-/// How long to leave an object alone that waits for its finalizers.
-const DELETION_WAIT: Duration = Duration::from_secs(10);
+use trimtab_sdk::{Difference, Finding, Reconciler, Snapshot, Verdict};
 
 /// Reconciles any kind.
 pub struct Generic;
 
 impl Reconciler for Generic {
     fn decide(snapshot: &Snapshot<'_>, differences: &[Difference<'_>]) -> Verdict {
-        if snapshot.is_being_deleted() {
-            return Verdict::defer(
-                "the live object is being deleted: it is made anew once it is gone",
-                DELETION_WAIT,
-            );
+        let verdict = trimtab_sdk::decide(snapshot, differences);
+        if snapshot.live().is_none() || snapshot.facts().is_known() {
+            return verdict;
         }
-        if let Some(frozen) = differences.iter().find_map(|each| each.immutable.as_ref()) {
-            // The host looks at the same annotation, and at the grant.
-            return match desired_policy(snapshot) {
-                Some("recreate" | "recreate-stateful") => {
-                    Decision::new().action(Action::Recreate).into()
-                }
-                _ => Decision::new().leave(frozen_text(frozen)).into(),
-            };
-        }
-        let strays = differences.iter().filter(|each| each.kind == DifferenceKind::Stray);
-        let strays: Vec<_> = strays.map(|each| each.path.clone()).collect();
-        let mut decision = Decision::new();
-        // Applying releases what we applied before and no longer state.
-        if differences.len() > strays.len() {
-            decision = decision.apply_desired();
-        }
-        if !strays.is_empty() {
-            decision = decision.remove_fields(strays);
-        }
-        if snapshot.live().is_some() && !snapshot.facts().is_known() {
-            decision = decision.finding(Finding::info(
-                "schema-unknown",
-                "the cluster's schema of this type is not known: lists and quantities were compared by common rules",
-            ));
-        }
-        decision.into()
+        verdict.finding(Finding::info(
+            "schema-unknown",
+            "the cluster's schema of this type is not known: lists and quantities were compared by common rules",
+        ))
     }
-}
-
-/// What the manifest says is to happen where a field cannot change.
-fn desired_policy<'s>(snapshot: &'s Snapshot<'_>) -> Option<&'s str> {
-    snapshot.desired()?.str_at(&["metadata", "annotations", "trimtab.dev/on-immutable"])
-}
-
-fn frozen_text(field: &Path) -> String {
-    format!(
-        "immutable_field: {field} cannot change once the object exists; declare its old value, delete the object to have it made anew, or let Trimtab do that: annotate the manifest with trimtab.dev/on-immutable: recreate, and grant recreate"
-    )
 }
 
 trimtab_sdk::export!(Generic);

@@ -126,11 +126,20 @@ pub(crate) fn lookup(
         namespace: namespace.into(),
         name: name.into(),
     };
-    match host::lookup::get(&query) {
-        Ok(found) => Ok(found.map(Related::from)),
-        Err(host::lookup::LookupError::Undeclared) => Err(LookupError::Undeclared),
-        Err(host::lookup::LookupError::Denied) => Err(LookupError::Denied),
-        Err(host::lookup::LookupError::Unavailable(why)) => Err(LookupError::Unavailable(why)),
-        Err(host::lookup::LookupError::Exhausted) => Err(LookupError::Exhausted),
+    host::lookup::get(&query).map(|found| found.map(Related::from)).map_err(no_answer)
+}
+
+/// The import `lookup`, for a whole namespace.
+pub(crate) fn find(group: &str, kind: &str, namespace: &str) -> Result<Vec<Related>, LookupError> {
+    let found = host::lookup::find(group, kind, namespace).map_err(no_answer)?;
+    Ok(found.into_iter().map(Related::from).collect())
+}
+
+fn no_answer(error: host::lookup::LookupError) -> LookupError {
+    match error {
+        host::lookup::LookupError::Undeclared => LookupError::Undeclared,
+        host::lookup::LookupError::Denied => LookupError::Denied,
+        host::lookup::LookupError::Unavailable(why) => LookupError::Unavailable(why),
+        host::lookup::LookupError::Exhausted => LookupError::Exhausted,
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct Built {
     /// `trimtab`.
     pub trimtab: PathBuf,
-    /// The folder with `generic.wasm` and `deployment.wasm`.
+    /// The folder with our plugins, such as `generic.wasm`.
     pub plugins: PathBuf,
 }
 

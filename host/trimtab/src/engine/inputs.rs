@@ -2,6 +2,7 @@
 //! engine's state and ends in objects that are to be looked at.
 
 use super::desired::place;
+use super::reads::ForReads;
 use super::{DISCOVER_LATER, DISCOVER_SOON, Engine, KIND_EXPECTED_WITHIN, brings_kinds};
 use crate::journal::SourceLine;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +11,7 @@ use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
-use trimtab_kube::Event;
+use trimtab_kube::{Event, Lookup};
 use trimtab_source::SourceUpdate;
 
 impl Engine {
@@ -88,24 +89,43 @@ impl Engine {
         self.moved_at = Instant::now();
     }
 
-    /// Tells the store which kinds to watch, and which of their objects we care about.
+    /// Tells the store which kinds to watch, and which of their objects we care about: those that
+    /// are declared, and those that plugins read beside them.
     pub(super) fn watch_kinds(&mut self) {
+        let registry = self.parts.registry.borrow().clone();
+        let ForReads { mut whole, before } = match self.parts.store.kinds() {
+            Some(kinds) => ForReads::of(
+                self.desired.objects.keys(),
+                |kind| registry.for_kind(kind).map(|served| &*served.power),
+                |kind| match kinds.preferred(kind) {
+                    Lookup::Found(served) => Some((served.gvk.clone(), served.namespaced)),
+                    Lookup::NotServed | Lookup::Unknown(_) => None,
+                },
+            ),
+            None => ForReads::default(),
+        };
         let mut wanted: HashMap<Gvk, HashSet<ObjectKey>> = HashMap::new();
         for desired in self.desired.objects.values() {
             wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
+        }
+        for gvk in whole.keys() {
+            wanted.entry(gvk.clone()).or_default();
         }
         for gvk in self.watched.extract_if(|gvk| !wanted.contains_key(gvk)) {
             self.answered.remove(&gvk);
             self.parts.store.forget(&gvk);
         }
         for (gvk, keys) in wanted {
-            self.parts.store.set_interest(&gvk, &keys);
+            let namespaces = whole.remove(&gvk).unwrap_or_default();
+            self.parts.store.set_interest_and_whole(&gvk, &keys, &namespaces);
             self.watched.insert(gvk);
         }
+        self.read_before = before;
     }
 
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         self.keys.remove(key);
+        self.readers.forget(key);
         self.queue.remove(key);
         self.waves.passed(key);
     }
@@ -144,6 +164,7 @@ impl Engine {
                 self.queue.add(key, &key.group_kind);
             }
         }
+        self.wake_readers(key, received_at);
         if brings_kinds(&key.group_kind) {
             self.expect_kinds();
         }
@@ -170,18 +191,23 @@ impl Engine {
         }
     }
 
+    /// A kind's watch has an answer: its objects are looked at, and those that waited to read it.
     pub(super) fn kind_answered(&mut self, gvk: &Gvk) {
         self.answered.insert(gvk.clone());
-        let of_kind = |(_, desired): &(&ObjectKey, &Arc<_>)| {
+        let concerned = |(key, desired): &(&ObjectKey, &Arc<_>)| {
             let desired: &trimtab_core::object::Desired = desired;
             desired.gvk == *gvk
+                || self.read_before.get(&key.group_kind).is_some_and(|kinds| kinds.contains(gvk))
         };
         let keys: Vec<ObjectKey> =
-            self.desired.objects.iter().filter(of_kind).map(|(key, _)| key.clone()).collect();
+            self.desired.objects.iter().filter(concerned).map(|(key, _)| key.clone()).collect();
         for key in keys {
             if !self.waves.holds(&key) {
-                self.queue.reset(&key, &key.group_kind);
+                self.look_afresh(&key);
             }
+        }
+        for reader in self.readers.of_kind(gvk) {
+            self.wake(&reader, Instant::now());
         }
     }
 
@@ -208,6 +234,7 @@ impl Engine {
         }
         self.unclaimed_told.clear();
         self.waves.add(touched);
+        self.watch_kinds();
     }
 
     /// Rules that hide nothing: somebody believes that they do.

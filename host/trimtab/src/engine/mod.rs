@@ -11,12 +11,14 @@ mod passes;
 mod desired;
 mod facts;
 mod lookups;
+mod reads;
 mod report;
 mod rules;
 mod settled;
 mod waves;
 
 use self::desired::DesiredState;
+use self::reads::Readers;
 use self::rules::RuleWatch;
 use self::settled::KeyState;
 use self::waves::Waves;
@@ -99,6 +101,10 @@ pub(crate) struct Engine {
     /// Kinds whose watch has an answer: synced, or known not to sync.
     answered: HashSet<Gvk>,
     watched: HashSet<Gvk>,
+    /// By the kind that is judged: kinds that its plugin reads, and that have to have an answer
+    /// before.
+    read_before: HashMap<GroupKind, Vec<Gvk>>,
+    readers: Readers,
     facts: Arc<FactsCache>,
     /// Kinds whose schema is another now.
     schemas: mpsc::Receiver<Vec<Gvk>>,
@@ -116,6 +122,7 @@ struct Passed {
     key: ObjectKey,
     record: Record,
     stamp: trimtab_core::identity::Digest,
+    reads: trimtab_core::reads::Reads,
 }
 
 struct Monotonic(Instant);
@@ -149,6 +156,8 @@ impl Engine {
             waves: Waves::default(),
             answered: HashSet::new(),
             watched: HashSet::new(),
+            read_before: HashMap::new(),
+            readers: Readers::default(),
             passes: JoinSet::new(),
             plugins: crate::plugins::Status::default(),
             unclaimed_told: HashSet::new(),
@@ -206,8 +215,13 @@ impl Engine {
         }
     }
 
+    /// Whether what the key's pass needs is known: its own kind, and those that its plugin reads.
     fn is_answered(&self, key: &ObjectKey) -> bool {
         self.desired.objects.get(key).is_some_and(|desired| self.answered.contains(&desired.gvk))
+            && self
+                .read_before
+                .get(&key.group_kind)
+                .is_none_or(|kinds| kinds.iter().all(|kind| self.answered.contains(kind)))
     }
 
     fn next_wake(&self) -> Duration {

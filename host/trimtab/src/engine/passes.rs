@@ -37,7 +37,8 @@ impl Engine {
         let memo = Memo::of(&desired, &live, served.stamp);
         let state = self.keys.entry(key.clone()).or_default();
         state.stamp = Some(served.stamp);
-        if state.answers(memo.as_ref()) {
+        let store = &self.parts.store;
+        if state.answers(memo.as_ref(), |read| lookups::seen(store, read)) {
             self.waves.passed(&key);
             return self.queue.done(&key, now, None);
         }
@@ -62,11 +63,12 @@ impl Engine {
         let writer = self.parts.writer.clone();
         let journal = self.parts.journal.clone();
         let redactor = self.parts.redactor.clone();
-        let lookups = lookups::FromStore::new(self.parts.store.clone(), served.power.clone());
+        let lookups =
+            Arc::new(lookups::FromStore::new(self.parts.store.clone(), served.power.clone()));
         let clock = Monotonic(self.started);
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
-            let judge = served.plugin.judgement(Arc::new(lookups));
+            let judge = served.plugin.judgement(lookups.clone());
             let world = World {
                 judge: &judge,
                 cluster: &writer,
@@ -75,7 +77,8 @@ impl Engine {
                 redactor: &redactor,
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
-            Passed { key: snapshot.key, record, stamp: served.stamp }
+            let reads = lookups.take_reads();
+            Passed { key: snapshot.key, record, stamp: served.stamp, reads }
         });
     }
 
@@ -93,7 +96,7 @@ impl Engine {
     }
 
     pub(super) fn end_pass(&mut self, passed: Result<Passed, tokio::task::JoinError>) {
-        let Passed { key, record, stamp } = match passed {
+        let Passed { key, record, stamp, reads } = match passed {
             Ok(passed) => passed,
             // A defect of ours; the process must not go on as if nothing were.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -123,9 +126,16 @@ impl Engine {
         if let Some(written) = record.written() {
             self.applied.insert(key.clone(), written.uid);
         }
+        if record.after.is_some() {
+            // Our own write causes no event.
+            self.wake_readers(&key, Instant::now());
+        }
+        if self.keys.contains_key(&key) {
+            self.readers.set(&key, &reads);
+        }
         let Some(state) = self.keys.get_mut(&key) else { return };
         let since_event = state.since_event();
-        let told = state.ended(&record, stamp);
+        let told = state.ended(&record, stamp, reads);
         if matches!(record.outcome, Outcome::Created | Outcome::Corrected) {
             self.moved_at = Instant::now();
         }
@@ -135,6 +145,28 @@ impl Engine {
             if let Err(error) = self.parts.journal.pass(&record, ms) {
                 tracing::error!("{error}; this pass is not recorded");
             }
+        }
+        // What was read may have changed before this object counted as its reader.
+        let store = &self.parts.store;
+        if self.keys.get(&key).is_some_and(|state| !state.reads_hold(|it| lookups::seen(store, it)))
+        {
+            self.wake(&key, Instant::now());
+        }
+    }
+
+    /// An object changed: whoever read it is judged anew.
+    pub(super) fn wake_readers(&mut self, read: &ObjectKey, at: Instant) {
+        for reader in self.readers.of(read) {
+            self.wake(&reader, at);
+        }
+    }
+
+    /// Something that this object's last pass read has changed: a new cause.
+    pub(super) fn wake(&mut self, reader: &ObjectKey, at: Instant) {
+        let Some(state) = self.keys.get_mut(reader) else { return };
+        state.related(at);
+        if !self.waves.holds(reader) {
+            self.look_afresh(reader);
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use trimtab_core::fight::{Fights, Standoff};
 use trimtab_core::identity::{Digest, ObjectKey};
 use trimtab_core::memo::Memo;
+use trimtab_core::reads::{Read, Reads, Seen};
 use trimtab_core::record::{Next, Outcome, Record, Trigger};
 
 /// What the engine remembers of one object.
@@ -15,6 +16,8 @@ use trimtab_core::record::{Next, Outcome, Record, Trigger};
 pub(super) struct KeyState {
     /// What the last pass answered for.
     memo: Option<Memo>,
+    /// What its plugin read beside that.
+    reads: Reads,
     /// How the last pass ended.
     last: Option<Last>,
     /// How the pass before ended that only found that the object had moved: what was told.
@@ -54,14 +57,25 @@ impl KeyState {
         self.event.get_or_insert(at);
     }
 
-    /// Whether the last pass already answers this.
-    pub(super) fn answers(&mut self, memo: Option<&Memo>) -> bool {
-        let answered = memo.is_some() && self.memo.as_ref() == memo;
+    /// Something that the last pass read may have changed.
+    pub(super) fn related(&mut self, at: Instant) {
+        self.trigger.get_or_insert(Trigger::Related);
+        self.event.get_or_insert(at);
+    }
+
+    /// Whether the last pass already answers this; `now` is what is known of what it read.
+    pub(super) fn answers(&mut self, memo: Option<&Memo>, now: impl Fn(&Read) -> Seen) -> bool {
+        let answered = memo.is_some() && self.memo.as_ref() == memo && self.reads_hold(now);
         if answered {
             self.trigger = None;
             self.event = None;
         }
         answered
+    }
+
+    /// Whether what the last pass read is as it was.
+    pub(super) fn reads_hold(&self, now: impl Fn(&Read) -> Seen) -> bool {
+        self.reads.still(now)
     }
 
     /// What made the host look; taken once.
@@ -76,7 +90,8 @@ impl KeyState {
     }
 
     /// Takes up a pass that ended; whether it tells anything new.
-    pub(super) fn ended(&mut self, record: &Record, stamp: Digest) -> bool {
+    pub(super) fn ended(&mut self, record: &Record, stamp: Digest, reads: Reads) -> bool {
+        self.reads = reads;
         let settled = record.outcome.next() == Next::Settle;
         self.memo = (settled && !self.outdated).then(|| Memo::after(record, stamp));
         self.fights.ended(record);

@@ -1,6 +1,8 @@
 //! What goes out through the two imports: bounded, escaped, and only what was declared.
 
-use crate::guest::{compare, load, no_lookups, snapshot};
+use crate::guest::{
+    MANIFEST, WIT, compare, component, load, module, no_lookups, sandbox, snapshot, with_manifest,
+};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -9,7 +11,7 @@ use trimtab_core::decision::Comparison;
 use trimtab_core::identity::GroupKind;
 use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::ports::PluginFault;
-use trimtab_wasm::{Limits, LookupError, Lookups};
+use trimtab_wasm::{Limits, LookupError, Lookups, Plugin};
 
 thread_local! {
     /// The lines that were logged on this thread: each test has one, and calls on it.
@@ -112,9 +114,12 @@ fn a_guest_that_is_shown_a_secret_has_no_log_and_no_last_words() {
     assert!(lines.is_empty(), "{lines:?}");
 }
 
-/// Counts what it is asked.
+/// Counts what it is asked; has two objects of this size of every kind.
 #[derive(Default)]
-struct Counting(AtomicU32);
+struct Counting {
+    asked: AtomicU32,
+    bytes: usize,
+}
 
 impl Lookups for Counting {
     fn get(
@@ -124,8 +129,18 @@ impl Lookups for Counting {
         _: &str,
         _: &str,
     ) -> Result<Option<Arc<[u8]>>, LookupError> {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.asked.fetch_add(1, Ordering::Relaxed);
         Ok(None)
+    }
+
+    fn find(
+        &self,
+        _: &PluginIdentity,
+        _: &GroupKind,
+        _: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![vec![b' '; self.bytes].into(); 2])
     }
 }
 
@@ -156,7 +171,7 @@ fn asks(kind: &str, times: u32) -> (String, u32) {
     let counting = Arc::new(Counting::default());
     let lookups: Arc<dyn Lookups> = counting.clone();
     match load(&data, &body).compare(&snapshot("ConfigMap"), &lookups) {
-        Ok(Comparison::Unknown(answer)) => (answer, counting.0.load(Ordering::Relaxed)),
+        Ok(Comparison::Unknown(answer)) => (answer, counting.asked.load(Ordering::Relaxed)),
         other => panic!("{other:?}"),
     }
 }
@@ -170,4 +185,51 @@ fn a_read_that_the_manifest_does_not_declare_never_reaches_the_host() {
 #[test]
 fn reads_beyond_their_number_are_exhausted() {
     assert_eq!(asks("Service", 40), ("4".into(), Limits::default().lookups));
+}
+
+/// Finds all objects of this kind, which has two of this size; answers as [`looks_up`] does.
+fn finds(kind: &str, bytes: usize) -> String {
+    let more = format!(
+        r#"(import "trimtab:plugin/lookup@0.1.0" "find" (func $find (param i32 i32 i32 i32 i32 i32 i32)))
+        (data (i32.const 4096) "{kind}")"#
+    );
+    let body = format!(
+        "(call $find (i32.const 0) (i32.const 0) (i32.const 4096) (i32.const {})
+            (i32.const 0) (i32.const 0) (i32.const 8192))
+        (i32.store8 (i32.const 9000) (i32.add (i32.const 48)
+            (i32.mul (i32.load8_u (i32.const 8192))
+                (i32.add (i32.const 1) (i32.load8_u (i32.const 8196))))))
+        (if (i32.eqz (i32.load8_u (i32.const 8192)))
+            (then (i32.store8 (i32.const 9001)
+                (i32.add (i32.const 48) (i32.load (i32.const 8200))))))
+        {}",
+        kind.len(),
+        crate::guest::answer_unknown(9000, 2)
+    );
+    let lookups: Arc<dyn Lookups> = Arc::new(Counting { bytes, ..Counting::default() });
+    match load(&more, &body).compare(&snapshot("ConfigMap"), &lookups) {
+        Ok(Comparison::Unknown(answer)) => answer.trim_end_matches(['\0', ' ']).to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_objects_of_a_kind_are_handed_over_within_the_bytes_of_a_call() {
+    assert_eq!(finds("Service", 1000), "02", "both");
+    assert!(finds("Service", Limits::default().lookup_bytes / 2 + 1).starts_with('4'), "exhausted");
+    assert!(finds("Secret", 1000).starts_with('1'), "undeclared");
+}
+
+#[test]
+fn a_component_that_was_built_before_an_import_was_added_still_loads_and_runs() {
+    let line = "find: func(group: string, kind: string, namespace: string) -> result<list<json>, lookup-error>;";
+    let before = WIT.replace(line, "");
+    assert_ne!(before, WIT);
+    // It looks up a Service the old way.
+    let (data, body) = looks_up("Service", 1);
+    let old = with_manifest(component(&before, &module(&data, &body)), MANIFEST);
+    let plugin = Plugin::load(&old, &sandbox()).unwrap();
+    let lookups: Arc<dyn Lookups> = Arc::new(Counting::default());
+    let answer = plugin.compare(&snapshot("ConfigMap"), &lookups);
+    assert_eq!(answer, Ok(Comparison::Unknown("0".into())));
 }

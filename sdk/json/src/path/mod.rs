@@ -47,6 +47,11 @@ impl Path {
         Self { steps: Vec::new() }
     }
 
+    /// The path through these members of objects, from the root.
+    pub fn fields(names: &[&str]) -> Self {
+        names.iter().map(|name| Step::Field((*name).to_string())).collect()
+    }
+
     /// The steps from the root.
     pub fn steps(&self) -> &[Step] {
         &self.steps

@@ -11,12 +11,9 @@ use trimtab_system_tests::{Built, workspace};
 const NOT_YET: [(&str, &str); 4] = [
     (
         "w-hpa-owned-replicas",
-        "needs a rule, or the deployment plugin's knowledge: ignore.rs has it",
+        "who scales a Deployment is the plugin workloads' knowledge: typed.rs",
     ),
-    (
-        "w-ignore-respected-on-other-change",
-        "its rules are a map of the case's own: ignore.rs has it",
-    ),
+    ("w-ignore-respected-on-other-change", "its rules are a map of the case's own: ignore.rs"),
     ("w-managedfields-removed-version", "which versions a server knows is not told by files"),
     ("h-unknown-field-in-cr", "the case gives no schema"),
 ];

@@ -24,4 +24,5 @@ mod schemas;
 mod secrets;
 mod sources;
 mod succession;
+mod typed;
 mod whole_loop;

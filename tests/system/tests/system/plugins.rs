@@ -134,15 +134,15 @@ fn a_plugin_that_claims_a_kind_by_name_serves_it_and_the_generic_one_the_rest() 
         let cluster = shared().await?;
         let name = "byname";
         let room = room_with_app(cluster, name)?;
-        room.drop_our_plugin("deployment")?;
-        room.enforce("deployment.wasm")?;
+        room.drop_our_plugin("workloads")?;
+        room.enforce("workloads.wasm")?;
         let host = converged(&room, APP_OBJECTS).await?;
         let lines = host.journal().lines()?;
         let served_by = |id: &trimtab_system_tests::Id| {
             let pass = lines.iter().find(|line| line.is_about(id) && line.outcome() == "created");
             pass.and_then(|line| line.0["plugin"]["name"].as_str()).map(str::to_owned)
         };
-        ensure!(served_by(&deployment(name)).as_deref() == Some("deployment"));
+        ensure!(served_by(&deployment(name)).as_deref() == Some("workloads"));
         ensure!(served_by(&settings(name)).as_deref() == Some("generic"));
         Ok(())
     })

@@ -167,7 +167,9 @@ impl From<Looked> for Judged {
         let verdict = match &record.outcome {
             outcome if outcome.converged() => Verdict::InSync,
             Outcome::Observed | Outcome::Left(_) | Outcome::Refused if missing => Verdict::Missing,
-            Outcome::Observed | Outcome::Left(_) | Outcome::Refused | Outcome::NotKept(_) => Verdict::Drift,
+            Outcome::Observed | Outcome::Left(_) | Outcome::Refused | Outcome::NotKept(_) => {
+                Verdict::Drift
+            }
             Outcome::Rejected(_) | Outcome::Conflict(_) => Verdict::Refused,
             _ => Verdict::Unknown,
         };
