@@ -8,6 +8,7 @@
 
 mod world;
 
+mod cases;
 mod corpus;
 mod diff;
 mod ends;

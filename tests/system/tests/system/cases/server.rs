@@ -1,0 +1,473 @@
+//! The cases on a real API server: what is declared first converges under a running host, others
+//! change the world, `trimtab diff --source` gives the verdict, a host lets everything converge
+//! again, and afterwards nothing is written: the API server's audit log counts.
+//!
+//! All cases share one host, each in a namespace of its own: a round is then a question of
+//! seconds, and a case that writes for ever is found all the same, by its object.
+
+use super::form::{Case, Found, OnServer, Step, Way, id, manifests};
+use super::{Tally, all, types};
+use crate::world::{Test, run, shared};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use trimtab_core::object::{Manifest, Revision};
+use trimtab_core::placing::place;
+use trimtab_system_tests::{Api, Cluster, Host, Id, Journal, PATIENCE, Room, until};
+
+/// Outcomes after which nothing happens by itself.
+const SETTLED: [&str; 9] = [
+    "created",
+    "corrected",
+    "in-sync",
+    "in-sync-by-server",
+    "left",
+    "rejected",
+    "conflict",
+    "refused",
+    "unknown",
+];
+
+#[test]
+fn each_case_gets_its_verdict_on_a_real_api_server_converges_and_is_written_no_more() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let cases = all()?;
+        let mut played: Vec<Played<'_>> = Vec::new();
+        for case in &cases {
+            if let OnServer::Yes(way) = &case.server
+                && whole_refusal(case).is_none()
+            {
+                played.push(Played::new(case, way)?);
+            }
+        }
+        let room = cluster.room("cases")?.with_generic()?;
+        room.drop_our_plugin("deployment")?;
+        room.enforce("deployment.wasm")?;
+        play(cluster, &room, &mut played).await?;
+        let mut tally = Tally::default();
+        for it in played {
+            let known = it.way.known.as_deref();
+            let result = if it.wrong.is_empty() { Ok(()) } else { Err(it.wrong.join("; ")) };
+            tally.take(it.case, known, result.map_err(anyhow::Error::msg));
+        }
+        tally.end("on the API server")
+    })
+}
+
+/// What refuses the whole source: a good object beside it is not written either.
+#[test]
+fn a_file_that_is_refused_is_named_with_its_line_and_nothing_of_its_source_is_written() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let cases = all()?;
+        for (name, stage) in
+            [("cases-unread", Refusal::Reading), ("cases-unplaced", Refusal::Placing)]
+        {
+            let refused: Vec<&Case> =
+                cases.iter().filter(|case| whole_refusal(case) == Some(stage)).collect();
+            ensure!(refused.len() > 3, "only {} cases are refused in {stage:?}", refused.len());
+            let room = cluster.room(name)?.with_generic()?;
+            let good = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n"
+            );
+            room.declare("good.yaml", &good)?;
+            for case in &refused {
+                room.declare(&format!("{}.yaml", case.namespace), &case.desired)?;
+            }
+            let answer = diff(&room)?;
+            let round = room.once().await?;
+            let told = format!("{}{}{}", round.log, round.summary, room.journal().text()?);
+            let mut tally = Tally::default();
+            for case in refused {
+                let result = (|| {
+                    let file = format!("{}.yaml", case.namespace);
+                    let errors = answer["errors"].as_array().into_iter().flatten();
+                    let place = |error: &&Value| {
+                        error["where"].as_str().is_some_and(|it| match case.expect.line {
+                            Some(line) => it.ends_with(&format!("{file}:{line}")),
+                            None => it.contains(&file),
+                        })
+                    };
+                    let error = errors.clone().find(place);
+                    let error = error.with_context(|| format!("it is not named: {answer}"))?;
+                    let message = error["message"].as_str().unwrap_or_default();
+                    ensure!(message.contains(&case.expect.reason), "the reason: {message}");
+                    case.expect.check_hidden(&[&told, &answer.to_string()])
+                })();
+                tally.take(case, case.known.as_deref(), result);
+            }
+            ensure!(round.status != 0, "the round is well: {}", round.summary);
+            let writes = cluster.audit().writes_by(name).await?;
+            crate::world::none("it was written", &writes)?;
+            tally.end(&format!("{stage:?} refuses"))?;
+        }
+        Ok(())
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Reading,
+    Placing,
+}
+
+/// What refuses a case's file whole, if something does.
+fn whole_refusal(case: &Case) -> Option<Refusal> {
+    let Ok(manifests) = manifests(&case.desired) else { return Some(Refusal::Reading) };
+    let revision = Revision { source: "case".into(), id: "case".into(), manifests: vec![] };
+    let fails = |manifest: &Manifest| {
+        let scope = types::scope(&manifest.gvk, &manifests);
+        place(&revision, manifest, scope, "default").is_err()
+    };
+    manifests.iter().any(fails).then_some(Refusal::Placing)
+}
+
+/// A case on its way over the server.
+struct Played<'c> {
+    case: &'c Case,
+    way: &'c Way,
+    /// What is declared in the end.
+    ids: Vec<Id>,
+    /// What is declared first; empty: nothing.
+    first: String,
+    /// What is made of `first`.
+    first_ids: Vec<Id>,
+    wrong: Vec<String>,
+}
+
+impl<'c> Played<'c> {
+    fn new(case: &'c Case, way: &'c Way) -> Result<Self> {
+        let context = || format!("{}: {}", case.namespace, case.name);
+        let mut definitions = manifests(&case.schemas)?;
+        let desired = manifests(&case.desired).with_context(context)?;
+        definitions.extend(desired.iter().cloned());
+        let verdict = &case.expect.verdict;
+        let first = match &way.first {
+            Some(first) => first.clone(),
+            None if verdict == "missing" => String::new(),
+            None if verdict == "refused" => case.live.clone(),
+            None => case.desired.clone(),
+        };
+        let name = |manifest: &Manifest| id(manifest, &definitions);
+        let first_ids = manifests(&first).with_context(context)?.iter().map(name).collect();
+        let ids = desired.iter().map(name).collect();
+        Ok(Self { case, way, ids, first, first_ids, wrong: Vec::new() })
+    }
+
+    fn file(&self) -> String {
+        format!("{}.yaml", self.case.namespace)
+    }
+
+    fn expect(&self) -> &super::form::Expect {
+        self.way.expect.as_ref().unwrap_or(&self.case.expect)
+    }
+
+    fn fail(&mut self, error: &anyhow::Error) {
+        self.wrong.push(format!("{error:#}"));
+    }
+
+    /// What others do once it has converged.
+    fn steps(&self) -> Result<Vec<Step>> {
+        if let Some(steps) = &self.way.steps {
+            return Ok(steps.clone());
+        }
+        let drifts = self.case.expect.verdict.contains("drift") && self.way.first.is_none();
+        if !drifts {
+            return Ok(Vec::new());
+        }
+        let put = |manifest: &Manifest| {
+            let put: Value = serde_json::from_slice(&manifest.json)?;
+            Ok(serde_json::from_value(json!({"by": "somebody", "put": put}))?)
+        };
+        manifests(&self.case.live)?.iter().map(put).collect()
+    }
+}
+
+async fn play(cluster: &Cluster, room: &Room, played: &mut [Played<'_>]) -> Result<()> {
+    for it in &mut *played {
+        if let Err(error) = prepare(cluster, it).await {
+            it.fail(&error);
+        }
+    }
+
+    // What is declared first.
+    let mut made = BTreeSet::new();
+    for it in &*played {
+        for id in &it.first_ids {
+            if cluster.api().get(id).await.ok().flatten().is_none() {
+                made.insert(id.clone());
+            }
+        }
+        if !it.first.is_empty() {
+            room.declare(&it.file(), &it.first)?;
+        }
+    }
+    let mut host = room.start()?;
+    let late = settled(&mut host, 0, &made).await?;
+    for it in &mut *played {
+        for id in it.first_ids.iter().filter(|id| late.contains_key(*id)) {
+            it.wrong.push(format!("{id} does not converge at first: {}", late[id]));
+        }
+    }
+    ensure!(host.stop().await?.success(), "the host does not end well");
+
+    // What others do, and what is declared in the end.
+    for it in &mut *played {
+        let steps = it.steps()?;
+        for step in &steps {
+            if let Err(error) = take(cluster, it.ids.first(), step).await {
+                it.fail(&error);
+            }
+        }
+        room.declare(&it.file(), &it.case.desired)?;
+    }
+    let answer = diff(room)?;
+    ensure!(answer["errors"] == json!([]), "{}", answer["errors"]);
+    let mut different: BTreeSet<Id> = BTreeSet::new();
+    for it in &mut *played {
+        let found = Found::in_answer(&answer, Some(&it.ids));
+        if !it.way.by_host {
+            if let Err(error) = it.expect().check(&found) {
+                it.fail(&error);
+            }
+            for id in &it.ids {
+                let of = std::slice::from_ref(id);
+                if Found::in_answer(&answer, Some(of)).verdict != "in-sync" {
+                    different.insert(id.clone());
+                }
+            }
+        }
+    }
+
+    // It converges again.
+    let before = cluster.audit().writes_by(room.user()).await?.len();
+    let mark = room.journal().mark()?;
+    let mut host = room.start()?;
+    let late = settled(&mut host, mark, &different).await?;
+    ensure!(host.stop().await?.success(), "the host does not end well");
+    let all_writes = cluster.audit().writes_by(room.user()).await?;
+    let writes: BTreeSet<&str> = all_writes[before..].iter().map(|it| &*it.name).collect();
+    let writes_of = |it: &Played<'_>| {
+        let in_it = |write: &&trimtab_system_tests::Request| {
+            it.ids.iter().any(|id| id.name == write.name && id.namespace == write.namespace)
+        };
+        all_writes[before..].iter().filter(in_it).filter(|write| write.succeeded()).count()
+    };
+    for it in &mut *played {
+        for id in it.ids.iter().filter(|id| late.contains_key(*id)) {
+            it.wrong.push(format!("{id} does not converge: {}", late[id]));
+        }
+        let still = matches!(&*it.expect().verdict, "in-sync" | "refused");
+        let count = writes_of(it);
+        if still && count > 0 {
+            it.wrong.push(format!("it was written {count} times, and there is nothing to write"));
+        }
+    }
+    drop(writes);
+
+    // And is written no more, though everything is judged anew.
+    let before = all_writes.len();
+    let round = room.once().await?;
+    let again = cluster.audit().writes_by(room.user()).await?;
+    let answer = diff(room)?;
+    let told = format!("{}{}{}", round.log, round.summary, room.journal().text()?);
+    for it in &mut *played {
+        for write in &again[before..] {
+            if it.ids.iter().any(|id| id.name == write.name && id.namespace == write.namespace) {
+                it.wrong.push(format!("written again: {} {}", write.verb, write.uri));
+            }
+        }
+        let refused = it.expect().verdict == "refused";
+        let found = Found::in_answer(&answer, Some(&it.ids));
+        let right = if refused { "refused" } else { "in-sync" };
+        if found.verdict != right && !it.way.by_host {
+            it.wrong.push(format!(
+                "in the end it is {} at {:?}: {}",
+                found.verdict, found.paths, found.reason
+            ));
+        }
+        if let Err(error) = it.expect().check_hidden(&[&told, &answer.to_string()]) {
+            it.fail(&error);
+        }
+        let object = match it.ids.first() {
+            Some(id) => cluster.api().get(id).await?.unwrap_or_default(),
+            None => Value::Null,
+        };
+        for (pointer, value) in &it.way.then {
+            let now = object.pointer(pointer).unwrap_or(&Value::Null);
+            if now != value {
+                it.wrong.push(format!("{pointer} is {now} in the end, not {value}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The namespace, the definitions, and what others did before there was a host.
+async fn prepare(cluster: &Cluster, it: &Played<'_>) -> Result<()> {
+    let setup = cluster.user("setup")?;
+    let name = &it.case.namespace;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    setup.apply(&namespace).await?;
+    // There is no controller here that makes it, and Pods ask for it.
+    setup
+        .apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": name}}))
+        .await?;
+    for definition in manifests(&it.case.schemas)? {
+        let definition: Value = serde_json::from_slice(&definition.json)?;
+        setup.apply(&definition).await?;
+        let spec = &definition["spec"];
+        let (Some(group), Some(kind)) = (spec["group"].as_str(), spec["names"]["kind"].as_str())
+        else {
+            bail!("a definition without a group or a kind");
+        };
+        for version in spec["versions"].as_array().into_iter().flatten() {
+            let served = format!("{group}/{}", version["name"].as_str().unwrap_or_default());
+            until(format!("{served} is served"), PATIENCE, async || {
+                setup.list(&served, kind).await.map(drop)
+            })
+            .await?;
+        }
+    }
+    for step in &it.way.before {
+        take(cluster, it.ids.first(), step).await?;
+    }
+    Ok(())
+}
+
+/// One step, by whom it says.
+async fn take(cluster: &Cluster, first: Option<&Id>, step: &Step) -> Result<()> {
+    let api = cluster.user(&step.by)?;
+    let id = match (&step.of, first) {
+        (Some([api_version, kind, name]), first) => {
+            let namespace = first.map(|id| id.namespace.clone()).unwrap_or_default();
+            Id::new(api_version, kind, &namespace, name)
+        }
+        (None, Some(first)) => first.clone(),
+        (None, None) => bail!("there is no first object"),
+    };
+    if let Some(object) = &step.apply {
+        api.apply(object).await?;
+    }
+    if let Some(object) = &step.force {
+        api.apply_by_force(object).await?;
+    }
+    if let Some(object) = &step.client_side_apply {
+        client_side_apply(&api, object).await?;
+    }
+    if let Some(object) = &step.create {
+        api.create(object).await?;
+    }
+    if let Some(object) = &step.put {
+        put(&api, &id, object).await?;
+    }
+    if let Some(patch) = &step.patch {
+        api.merge(&id, patch).await?;
+    }
+    if let Some(patch) = &step.json_patch {
+        api.patch(&id, "", "application/json-patch+json", patch).await?;
+    }
+    if let Some(replicas) = step.scale {
+        let patch = json!({"spec": {"replicas": replicas}});
+        api.patch(&id, "scale", "application/merge-patch+json", &patch).await?;
+    }
+    if let Some(patch) = &step.status {
+        api.patch(&id, "status", "application/merge-patch+json", patch).await?;
+    }
+    if step.delete {
+        api.delete(&id).await?;
+    }
+    if let Some(object) = &step.rehearse {
+        until(format!("a rehearsal has {:?}", step.has), PATIENCE, async || {
+            let made = api.rehearse(object).await?;
+            let has = step.has.iter().all(|(pointer, value)| made.pointer(pointer) == Some(value));
+            has.then_some(()).context("it has not")
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Everything but identity as `wanted` says.
+async fn put(api: &Api, id: &Id, wanted: &Value) -> Result<()> {
+    api.edit(id, |live| {
+        let Some(members) = live.as_object_mut() else { return };
+        let kept = ["apiVersion", "kind", "metadata", "status"];
+        members.retain(|name, _| kept.contains(&&**name));
+        for (name, value) in wanted.as_object().into_iter().flatten() {
+            if !kept.contains(&&**name) {
+                members.insert(name.clone(), value.clone());
+            }
+        }
+        for name in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            live["metadata"][name] = wanted["metadata"][name].clone();
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+async fn client_side_apply(api: &Api, object: &Value) -> Result<()> {
+    let id = Id::of(object).context("an object without a name")?;
+    let mut annotated = object.clone();
+    annotated["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] =
+        format!("{object}\n").into();
+    match api.get(&id).await? {
+        Some(_) => api.merge(&id, &annotated).await?,
+        None => api.create(&annotated).await?,
+    };
+    Ok(())
+}
+
+/// Waits until each object has a settled pass since the mark; gives those that have none in time.
+async fn settled(host: &mut Host, mark: usize, ids: &BTreeSet<Id>) -> Result<BTreeMap<Id, String>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = host.ended() {
+            bail!("the host ended with {status}\n{}", host.log()?);
+        }
+        let late = unsettled(host.journal(), mark, ids)?;
+        if late.is_empty() || start.elapsed() > PATIENCE {
+            return Ok(late);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn unsettled(journal: &Journal, mark: usize, ids: &BTreeSet<Id>) -> Result<BTreeMap<Id, String>> {
+    let lines = journal.lines()?;
+    let mut late = BTreeMap::new();
+    for id in ids {
+        let passes = lines.iter().skip(mark).filter(|line| line.kind() == "pass");
+        let last = passes.filter(|line| line.is_about(id)).last();
+        match last {
+            Some(line) if SETTLED.contains(&line.outcome()) => {}
+            Some(line) => {
+                late.insert(id.clone(), format!("{} {}", line.outcome(), line.message()));
+            }
+            None => {
+                late.insert(id.clone(), "it was not looked at".into());
+            }
+        }
+    }
+    Ok(late)
+}
+
+/// `trimtab diff --source` of the whole room.
+fn diff(room: &Room) -> Result<Value> {
+    let kubeconfig = room.kubeconfig.as_ref().context("the room has no kubeconfig")?;
+    let output = std::process::Command::new(&room.built().trimtab)
+        .arg("diff")
+        .arg("--source")
+        .arg(room.source())
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["-o", "json"])
+        .output()?;
+    serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("stdout is no JSON; stderr: {}", String::from_utf8_lossy(&output.stderr))
+    })
+}
