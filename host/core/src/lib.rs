@@ -22,6 +22,7 @@ pub mod ports;
 pub mod memo;
 pub mod placing;
 pub mod queue;
+pub mod reason;
 pub mod redact;
 
 mod confirm;

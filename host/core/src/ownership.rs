@@ -27,6 +27,19 @@ pub(crate) fn is_ours(snapshot: &Snapshot) -> bool {
     })
 }
 
+/// The managers whose fields are remembered in another version than the object is compared in, each
+/// with it; nothing if there are none.
+pub(crate) fn of_other_versions(snapshot: &Snapshot) -> Option<String> {
+    let live = trimtab_json::parse(&snapshot.live_object()?.json).ok()?;
+    let version = snapshot.gvk.api_version();
+    let mut names: Vec<String> = managed_fields::entries(&live)
+        .filter(|entry| entry.api_version != version)
+        .map(|entry| format!("{} ({})", entry.manager, entry.api_version))
+        .collect();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// Names who last wrote each live value.
 pub(crate) fn attribute(snapshot: &Snapshot, differences: &mut [Difference]) {
     let Some(live) = snapshot.live_object() else {

@@ -11,7 +11,7 @@ use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Writ
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
-use crate::{confirm, gate, ownership};
+use crate::{confirm, gate, ownership, reason};
 use std::time::Duration;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
@@ -102,7 +102,23 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             Err(ApplyError::Immutable { message, fields }) => {
                 let differences = confirm::immutable(seen, &fields);
                 self.show(snapshot, &differences, record);
-                return Ok(Real { differences, refused: Some(message) });
+                let refused = reason::immutable(&snapshot.key.group_kind, &message);
+                return Ok(Real { differences, refused: Some(refused) });
+            }
+            // A rule of a definition has words of its own; its schema says what it is about.
+            Err(ApplyError::Rejected(message))
+                if seen.iter().any(|difference| difference.immutable.is_some()) =>
+            {
+                let refused = reason::immutable(&snapshot.key.group_kind, &message);
+                return Ok(Real { differences: seen, refused: Some(refused) });
+            }
+            Err(ApplyError::Rejected(mut message))
+                if reason::word_of(&message) == Some(reason::STALE_MANAGED_FIELDS) =>
+            {
+                if let Some(managers) = ownership::of_other_versions(snapshot) {
+                    message = format!("{message}; they are of {managers}");
+                }
+                return Err(Outcome::Rejected(message));
             }
             Err(error) => return Err(not_confirmed(error, &seen)),
         };
@@ -220,6 +236,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     fn close(&self, mut record: Record, outcome: Outcome) -> Record {
         let kind = &record.key.group_kind;
         record.findings = self.redactor.findings(kind, record.findings);
+        record.conditions = self.redactor.conditions(kind, record.conditions);
         record.outcome = self.redactor.outcome(kind, outcome);
         record
     }

@@ -13,6 +13,7 @@ mod journal;
 mod plugins;
 mod round;
 mod schemas;
+mod secrets;
 
 mod output;
 mod timestamp;

@@ -58,7 +58,11 @@ pub(crate) async fn observe(
     list(&store, &mut events, &objects).await;
     let facts = FactsCache::new(store.clone());
     let writer = Writer::new(store.clone());
-    let redactor = Redactor::new(crate::cmd::diff::random_key()?);
+    let redactor = crate::secrets::redactor(
+        &Redactor::new(crate::cmd::diff::random_key()?),
+        objects.iter(),
+        &store,
+    );
     let power = observer();
     let started = Started(Instant::now());
     let passes = objects.into_iter().map(|desired| {

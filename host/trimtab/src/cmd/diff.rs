@@ -12,12 +12,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use trimtab_core::decision::{Comparison, Difference, DifferenceKind};
-use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
+use trimtab_core::decision::{Comparison, Difference};
+use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::object::{Manifest, Revision};
 use trimtab_core::placing::{self, PlacingError};
+use trimtab_core::reason;
 use trimtab_core::record::{Outcome, Record};
-use trimtab_core::redact::Redactor;
+use trimtab_core::redact::{Redactor, is_sensitive};
 
 /// Show what differs between desired and live, by meaning. Writes nothing.
 ///
@@ -146,8 +147,12 @@ impl Diff {
         let live: BTreeMap<ObjectKey, Manifest> =
             live.into_iter().map(|manifest| (self.key(&manifest, &schemas), manifest)).collect();
         let revision = Revision { source: "file".into(), id: "file".into(), manifests: desired };
-        let redactor = Redactor::new(random_key()?);
+        let secrets = live.values().chain(&revision.manifests);
+        let secrets = secrets.filter(|manifest| is_sensitive(&manifest.gvk.group_kind()));
+        let redactor =
+            Redactor::new(random_key()?).aware_of(secrets.map(|manifest| &*manifest.json));
         let mut seen = Vec::new();
+        let mut placed = Vec::new();
         for manifest in &revision.manifests {
             let scope = schemas.scope(&manifest.gvk, manifest.namespace.is_some());
             match placing::place(&revision, manifest, scope, &self.namespace) {
@@ -159,20 +164,26 @@ impl Diff {
                         &schemas.facts(&desired.gvk),
                     );
                     answer.objects.push(from_comparison(&desired, found, comparison, &redactor));
-                    seen.push(desired.key);
+                    seen.push(desired.key.clone());
+                    placed.push(desired);
                 }
-                Err(PlacingError::Invalid { message, .. }) => answer.objects.push(Judged {
-                    object: named(
-                        &manifest.gvk,
-                        manifest.namespace.as_deref().unwrap_or_default(),
-                        &manifest.name,
-                    ),
-                    verdict: "refused",
-                    reason: message,
-                    differences: vec![],
-                }),
+                Err(PlacingError::Invalid { message, .. }) => {
+                    let key = self.key(manifest, &schemas);
+                    answer.objects.push(Judged {
+                        object: named(&manifest.gvk, key.namespace_str(), &manifest.name),
+                        verdict: "refused",
+                        reason: message,
+                        differences: vec![],
+                    });
+                    seen.push(key);
+                }
                 Err(error) => answer.errors.push(placing_problem(&error)),
             }
+        }
+        if let Err(errors) = placing::unique(placed) {
+            answer.objects.clear();
+            answer.errors.extend(errors.iter().map(placing_problem));
+            return Ok(answer);
         }
         let extra = live.iter().filter(|(key, _)| !seen.contains(key));
         answer.objects.extend(extra.map(|(key, manifest)| Judged {
@@ -248,9 +259,14 @@ fn from_comparison(
     let kind = &desired.key.group_kind;
     let (verdict, reason, differences) = match comparison {
         Comparison::InSync => ("in-sync", String::new(), vec![]),
-        Comparison::Different(_) if live.is_none() => ("missing", String::new(), vec![]),
+        Comparison::Different(differences) if live.is_none() => {
+            match reason::unknown_field(&differences) {
+                Some(reason) => ("refused", reason, vec![]),
+                None => ("missing", String::new(), vec![]),
+            }
+        }
         Comparison::Different(differences) => {
-            let (verdict, reason) = match refusal(kind, &differences) {
+            let (verdict, reason) = match reason::of_differences(kind, &differences) {
                 Some(reason) => ("refused", reason),
                 None => ("drift", String::new()),
             };
@@ -267,35 +283,12 @@ fn from_comparison(
     }
 }
 
-/// Why the API server would refuse to apply this, if the differences tell.
-fn refusal(kind: &GroupKind, differences: &[Difference]) -> Option<String> {
-    let unknown = differences.iter().find(|each| each.kind == DifferenceKind::Pruned);
-    if let Some(difference) = unknown {
-        return Some(format!(
-            "unknown_field: the type's schema has no {}; correct its spelling or remove it",
-            difference.path
-        ));
-    }
-    let frozen = differences.iter().find_map(|each| each.immutable.as_ref())?;
-    let word = if is_stateful(kind) { "immutable_field_stateful" } else { "immutable_field" };
-    Some(format!(
-        "{word}: {frozen} cannot be changed once the object exists; state its old value, or delete the object by hand to have it made anew"
-    ))
-}
-
-/// Kinds whose recreation loses data, or everything in them.
-fn is_stateful(kind: &GroupKind) -> bool {
-    matches!(
-        (&*kind.group, &*kind.kind),
-        ("", "PersistentVolumeClaim" | "PersistentVolume" | "Namespace")
-            | ("apps", "StatefulSet")
-            | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
-}
-
 fn from_record(record: &Record) -> Judged {
     let missing = record.live_uid.is_none();
+    // What is not there is not rehearsed: the schema tells what the server would refuse.
+    let unknown = reason::unknown_field(&record.differences).filter(|_| missing);
     let verdict = match &record.outcome {
+        _ if unknown.is_some() => "refused",
         outcome if outcome.converged() => "in-sync",
         Outcome::Observed | Outcome::Left(_) | Outcome::Refused if missing => "missing",
         Outcome::Observed | Outcome::Left(_) | Outcome::Refused => "drift",
@@ -306,7 +299,7 @@ fn from_record(record: &Record) -> Judged {
     Judged {
         object: named(&record.gvk, record.key.namespace_str(), &record.key.name),
         verdict,
-        reason: record.outcome.message(),
+        reason: unknown.unwrap_or_else(|| record.outcome.message()),
         differences: differences.iter().map(shown).collect(),
     }
 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
+use trimtab_core::redact::is_sensitive;
 use trimtab_kube::Event;
 use trimtab_source::SourceUpdate;
 
@@ -59,6 +60,7 @@ impl Engine {
         let changes = self.desired.changes(&next);
         self.revision = Some(revision);
         self.desired = next;
+        self.secrets_moved |= changes.changed.iter().chain(&changes.gone).any(is_secret);
         if !changes.changed.is_empty() {
             self.moved_at = Instant::now();
         }
@@ -137,6 +139,7 @@ impl Engine {
 
     pub(super) fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
         if let Some(state) = self.keys.get_mut(key) {
+            self.secrets_moved |= is_secret(key);
             state.event(received_at);
             if self.is_answered(key) && !self.waves.holds(key) {
                 self.queue.add(key, &key.group_kind);
@@ -165,6 +168,7 @@ impl Engine {
 
     pub(super) fn kind_answered(&mut self, gvk: &Gvk) {
         self.answered.insert(gvk.clone());
+        self.secrets_moved |= is_sensitive(&gvk.group_kind());
         let of_kind = |(_, desired): &(&ObjectKey, &Arc<_>)| {
             let desired: &trimtab_core::object::Desired = desired;
             desired.gvk == *gvk
@@ -237,4 +241,8 @@ impl Engine {
 
 fn short(revision: &str) -> &str {
     revision.get(..19).unwrap_or(revision)
+}
+
+fn is_secret(key: &ObjectKey) -> bool {
+    is_sensitive(&key.group_kind)
 }

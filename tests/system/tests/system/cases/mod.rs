@@ -22,6 +22,9 @@ use trimtab_system_tests::workspace;
 /// Stands for the case's namespace in every text of a case: a name that no other case has.
 const PLACE: &str = "$ns";
 
+/// So much of one failure is shown: some hold the whole answer.
+const TOLD_CHARS: usize = 600;
+
 fn folder() -> PathBuf {
     workspace().join("tests/system/cases")
 }
@@ -83,6 +86,7 @@ impl Tally {
                 format!("passes, and is said to be known to fail ({why}): take `known` out")
             }
         };
+        let told: String = told.chars().take(TOLD_CHARS).collect();
         self.wrong.push(format!("{} ({}): {told}", case.name, case.namespace));
     }
 

@@ -275,7 +275,8 @@ async fn play(cluster: &Cluster, room: &Room, played: &mut [Played<'_>]) -> Resu
     let told = format!("{}{}{}", round.log, round.summary, room.journal().text()?);
     for it in &mut *played {
         for write in &again[before..] {
-            if it.ids.iter().any(|id| id.name == write.name && id.namespace == write.namespace) {
+            let of_it = |id: &Id| id.name == write.name && id.namespace == write.namespace;
+            if write.succeeded() && it.ids.iter().any(of_it) {
                 it.wrong.push(format!("written again: {} {}", write.verb, write.uri));
             }
         }
@@ -362,7 +363,7 @@ async fn take(cluster: &Cluster, first: Option<&Id>, step: &Step) -> Result<()> 
         api.create(object).await?;
     }
     if let Some(object) = &step.put {
-        put(&api, &id, object).await?;
+        put(&api, object).await?;
     }
     if let Some(patch) = &step.patch {
         api.merge(&id, patch).await?;
@@ -392,8 +393,9 @@ async fn take(cluster: &Cluster, first: Option<&Id>, step: &Step) -> Result<()> 
 }
 
 /// Everything but identity as `wanted` says.
-async fn put(api: &Api, id: &Id, wanted: &Value) -> Result<()> {
-    api.edit(id, |live| {
+async fn put(api: &Api, wanted: &Value) -> Result<()> {
+    let id = Id::of(wanted).context("an object without a name")?;
+    api.edit(&id, |live| {
         let Some(members) = live.as_object_mut() else { return };
         let kept = ["apiVersion", "kind", "metadata", "status"];
         members.retain(|name, _| kept.contains(&&**name));
