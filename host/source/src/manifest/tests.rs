@@ -100,7 +100,7 @@ fn what_is_no_object_is_refused_with_its_reason() {
 
 #[test]
 fn a_document_that_says_null_declares_nothing() {
-    assert_eq!(read("null\n---\n~\n").map(|all| all.len()), Ok(0));
+    assert_eq!(read("null\n---\n~\n"), "");
 }
 
 #[test]

@@ -11,10 +11,11 @@ use crate::world::{Test, run, shared};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trimtab_core::object::{Manifest, Revision};
 use trimtab_core::placing::place;
-use trimtab_system_tests::{Api, Cluster, Host, Id, Journal, PATIENCE, Room, until};
+use trimtab_system_tests::{Api, Cluster, Host, Id, Journal, Line, PATIENCE, Room, until};
 
 /// Outcomes after which nothing happens by itself.
 const SETTLED: [&str; 9] = [
@@ -103,6 +104,38 @@ fn a_file_that_is_refused_is_named_with_its_line_and_nothing_of_its_source_is_wr
             crate::world::none("it was written", &writes)?;
             tally.end(&format!("{stage:?} refuses"))?;
         }
+        Ok(())
+    })
+}
+
+/// A case of its own: the round never converges.
+#[test]
+fn a_kind_that_is_not_served_stops_no_other_object() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "unserved";
+        let room = cluster.room(name)?.with_generic()?;
+        room.declare("kraken.yaml", "apiVersion: sea.example.com/v1\nkind: Kraken\nmetadata: {name: deep, namespace: default}\n")?;
+        room.declare("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shallow, namespace: default}\ndata: {a: '2'}\n")?;
+        let shallow = Id::new("v1", "ConfigMap", "default", "shallow");
+        let round = room.once().await?;
+        ensure!(round.status == 1, "{}", round.summary);
+        let unsettled = round.unsettled();
+        ensure!(
+            unsettled.len() == 1
+                && unsettled[0].0.contains("Kraken")
+                && unsettled[0].2.contains("serves no sea.example.com/v1"),
+            "{unsettled:?}"
+        );
+        ensure!(cluster.api().require(&shallow).await?["data"]["a"] == "2", "not made");
+
+        // Its drift is told beside what cannot be told.
+        cluster.user("somebody")?.merge(&shallow, &json!({"data": {"a": "1", "b": "2"}})).await?;
+        let answer = diff(&room)?;
+        let found = Found::in_answer(&answer, Some(&[shallow]));
+        ensure!(found.paths.contains("/data/a"), "{answer}");
+        let all = Found::in_answer(&answer, None);
+        ensure!(all.verdict.contains("unknown"), "{answer}");
         Ok(())
     })
 }
@@ -227,16 +260,19 @@ async fn play(cluster: &Cluster, room: &Room, played: &mut [Played<'_>]) -> Resu
     ensure!(answer["errors"] == json!([]), "{}", answer["errors"]);
     let mut different: BTreeSet<Id> = BTreeSet::new();
     for it in &mut *played {
+        if it.way.by_host {
+            // What is in sync has no line in the journal to wait for.
+            different.extend(it.ids.iter().filter(|_| it.expect().verdict != "in-sync").cloned());
+            continue;
+        }
         let found = Found::in_answer(&answer, Some(&it.ids));
-        if !it.way.by_host {
-            if let Err(error) = it.expect().check(&found) {
-                it.fail(&error);
-            }
-            for id in &it.ids {
-                let of = std::slice::from_ref(id);
-                if Found::in_answer(&answer, Some(of)).verdict != "in-sync" {
-                    different.insert(id.clone());
-                }
+        if let Err(error) = it.expect().check(&found) {
+            it.fail(&error);
+        }
+        for id in &it.ids {
+            let of = std::slice::from_ref(id);
+            if Found::in_answer(&answer, Some(of)).verdict != "in-sync" {
+                different.insert(id.clone());
             }
         }
     }
@@ -246,9 +282,9 @@ async fn play(cluster: &Cluster, room: &Room, played: &mut [Played<'_>]) -> Resu
     let mark = room.journal().mark()?;
     let mut host = room.start()?;
     let late = settled(&mut host, mark, &different).await?;
+    let lines = host.journal().lines()?;
     ensure!(host.stop().await?.success(), "the host does not end well");
     let all_writes = cluster.audit().writes_by(room.user()).await?;
-    let writes: BTreeSet<&str> = all_writes[before..].iter().map(|it| &*it.name).collect();
     let writes_of = |it: &Played<'_>| {
         let in_it = |write: &&trimtab_system_tests::Request| {
             it.ids.iter().any(|id| id.name == write.name && id.namespace == write.namespace)
@@ -259,13 +295,23 @@ async fn play(cluster: &Cluster, room: &Room, played: &mut [Played<'_>]) -> Resu
         for id in it.ids.iter().filter(|id| late.contains_key(*id)) {
             it.wrong.push(format!("{id} does not converge: {}", late[id]));
         }
+        if it.way.by_host
+            && let Some(paths) = &it.expect().paths
+        {
+            let of_it = |line: &&Arc<Line>| it.ids.iter().any(|id| line.is_about(id));
+            let passes = lines.iter().skip(mark).filter(|line| line.kind() == "pass");
+            let seen: BTreeSet<String> =
+                passes.filter(of_it).flat_map(|line| line.paths()).map(str::to_owned).collect();
+            if seen != *paths {
+                it.wrong.push(format!("the host's passes differ at {seen:?}"));
+            }
+        }
         let still = matches!(&*it.expect().verdict, "in-sync" | "refused");
         let count = writes_of(it);
         if still && count > 0 {
             it.wrong.push(format!("it was written {count} times, and there is nothing to write"));
         }
     }
-    drop(writes);
 
     // And is written no more, though everything is judged anew.
     let before = all_writes.len();
@@ -281,6 +327,12 @@ async fn play(cluster: &Cluster, room: &Room, played: &mut [Played<'_>]) -> Resu
             }
         }
         let refused = it.expect().verdict == "refused";
+        for (object, outcome, reason) in round.unsettled() {
+            let named = |id: &Id| object.ends_with(&format!(" {}/{}", id.namespace, id.name));
+            if !refused && it.ids.iter().any(named) {
+                it.wrong.push(format!("in the end {object} is {outcome}: {reason}"));
+            }
+        }
         let found = Found::in_answer(&answer, Some(&it.ids));
         let right = if refused { "refused" } else { "in-sync" };
         if found.verdict != right && !it.way.by_host {
