@@ -1,5 +1,6 @@
 //! Comparison cases: what should come of two objects, told as data in `tests/system/cases/*.yaml`
-//! and shown twice, without a cluster (`offline.rs`) and on a real API server (`server.rs`).
+//! and shown twice, without a cluster (`offline.rs`) and on a real API server (`server.rs`;
+//! `refused.rs` for what refuses a whole source).
 //!
 //! One file for each kind of case. The form is in `tests/system/cases/README.md`, with a table of
 //! the public reports that the cases stand for (`table.rs` holds it against the cases). Unknown keys
@@ -10,6 +11,9 @@
 mod form;
 mod offline;
 mod server;
+
+mod refused;
+mod steps;
 mod table;
 mod types;
 

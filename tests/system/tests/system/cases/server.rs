@@ -6,16 +6,17 @@
 //! seconds, and a case that writes for ever is found all the same, by its object.
 
 use super::form::{Case, Found, OnServer, Step, Way, id, manifests};
-use super::{Tally, all, types};
+use super::refused::whole_refusal;
+use super::steps::take;
+use super::{Tally, all};
 use crate::world::{Test, run, shared};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trimtab_core::object::{Manifest, Revision};
-use trimtab_core::placing::place;
-use trimtab_system_tests::{Api, Cluster, Host, Id, Journal, Line, PATIENCE, Room, until};
+use trimtab_core::object::Manifest;
+use trimtab_system_tests::{Cluster, Host, Id, Journal, Line, PATIENCE, Room, until};
 
 /// Outcomes after which nothing happens by itself.
 const SETTLED: [&str; 9] = [
@@ -55,106 +56,6 @@ fn each_case_gets_its_verdict_on_a_real_api_server_converges_and_is_written_no_m
         }
         tally.end("on the API server")
     })
-}
-
-/// What refuses the whole source: a good object beside it is not written either.
-#[test]
-fn a_file_that_is_refused_is_named_with_its_line_and_nothing_of_its_source_is_written() -> Test {
-    run(async {
-        let cluster = shared().await?;
-        let cases = all()?;
-        for (name, stage) in
-            [("cases-unread", Refusal::Reading), ("cases-unplaced", Refusal::Placing)]
-        {
-            let refused: Vec<&Case> =
-                cases.iter().filter(|case| whole_refusal(case) == Some(stage)).collect();
-            ensure!(refused.len() > 3, "only {} cases are refused in {stage:?}", refused.len());
-            let room = cluster.room(name)?.with_generic()?;
-            let good = format!(
-                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n"
-            );
-            room.declare("good.yaml", &good)?;
-            for case in &refused {
-                room.declare(&format!("{}.yaml", case.namespace), &case.desired)?;
-            }
-            let answer = diff(&room)?;
-            let round = room.once().await?;
-            let told = format!("{}{}{}", round.log, round.summary, room.journal().text()?);
-            let mut tally = Tally::default();
-            for case in refused {
-                let result = (|| {
-                    let file = format!("{}.yaml", case.namespace);
-                    let errors = answer["errors"].as_array().into_iter().flatten();
-                    let place = |error: &&Value| {
-                        error["where"].as_str().is_some_and(|it| match case.expect.line {
-                            Some(line) => it.ends_with(&format!("{file}:{line}")),
-                            None => it.contains(&file),
-                        })
-                    };
-                    let error = errors.clone().find(place);
-                    let error = error.with_context(|| format!("it is not named: {answer}"))?;
-                    let message = error["message"].as_str().unwrap_or_default();
-                    ensure!(message.contains(&case.expect.reason), "the reason: {message}");
-                    case.expect.check_hidden(&[&told, &answer.to_string()])
-                })();
-                tally.take(case, case.known.as_deref(), result);
-            }
-            ensure!(round.status != 0, "the round is well: {}", round.summary);
-            let writes = cluster.audit().writes_by(name).await?;
-            crate::world::none("it was written", &writes)?;
-            tally.end(&format!("{stage:?} refuses"))?;
-        }
-        Ok(())
-    })
-}
-
-/// A case of its own: the round never converges.
-#[test]
-fn a_kind_that_is_not_served_stops_no_other_object() -> Test {
-    run(async {
-        let cluster = shared().await?;
-        let name = "unserved";
-        let room = cluster.room(name)?.with_generic()?;
-        room.declare("kraken.yaml", "apiVersion: sea.example.com/v1\nkind: Kraken\nmetadata: {name: deep, namespace: default}\n")?;
-        room.declare("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shallow, namespace: default}\ndata: {a: '2'}\n")?;
-        let shallow = Id::new("v1", "ConfigMap", "default", "shallow");
-        let round = room.once().await?;
-        ensure!(round.status == 1, "{}", round.summary);
-        let unsettled = round.unsettled();
-        ensure!(
-            unsettled.len() == 1
-                && unsettled[0].0.contains("Kraken")
-                && unsettled[0].2.contains("serves no sea.example.com/v1"),
-            "{unsettled:?}"
-        );
-        ensure!(cluster.api().require(&shallow).await?["data"]["a"] == "2", "not made");
-
-        // Its drift is told beside what cannot be told.
-        cluster.user("somebody")?.merge(&shallow, &json!({"data": {"a": "1", "b": "2"}})).await?;
-        let answer = diff(&room)?;
-        let found = Found::in_answer(&answer, Some(&[shallow]));
-        ensure!(found.paths.contains("/data/a"), "{answer}");
-        let all = Found::in_answer(&answer, None);
-        ensure!(all.verdict.contains("unknown"), "{answer}");
-        Ok(())
-    })
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
-    Reading,
-    Placing,
-}
-
-/// What refuses a case's file whole, if something does.
-fn whole_refusal(case: &Case) -> Option<Refusal> {
-    let Ok(manifests) = manifests(&case.desired) else { return Some(Refusal::Reading) };
-    let revision = Revision { source: "case".into(), id: "case".into(), manifests: vec![] };
-    let fails = |manifest: &Manifest| {
-        let scope = types::scope(&manifest.gvk, &manifests);
-        place(&revision, manifest, scope, "default").is_err()
-    };
-    manifests.iter().any(fails).then_some(Refusal::Placing)
 }
 
 /// A case on its way over the server.
@@ -391,91 +292,6 @@ async fn prepare(cluster: &Cluster, it: &Played<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One step, by whom it says.
-async fn take(cluster: &Cluster, first: Option<&Id>, step: &Step) -> Result<()> {
-    let api = cluster.user(&step.by)?;
-    let id = match (&step.of, first) {
-        (Some([api_version, kind, name]), first) => {
-            let namespace = first.map(|id| id.namespace.clone()).unwrap_or_default();
-            Id::new(api_version, kind, &namespace, name)
-        }
-        (None, Some(first)) => first.clone(),
-        (None, None) => bail!("there is no first object"),
-    };
-    if let Some(object) = &step.apply {
-        api.apply(object).await?;
-    }
-    if let Some(object) = &step.force {
-        api.apply_by_force(object).await?;
-    }
-    if let Some(object) = &step.client_side_apply {
-        client_side_apply(&api, object).await?;
-    }
-    if let Some(object) = &step.create {
-        api.create(object).await?;
-    }
-    if let Some(object) = &step.put {
-        put(&api, object).await?;
-    }
-    if let Some(patch) = &step.patch {
-        api.merge(&id, patch).await?;
-    }
-    if let Some(patch) = &step.json_patch {
-        api.patch(&id, "", "application/json-patch+json", patch).await?;
-    }
-    if let Some(replicas) = step.scale {
-        let patch = json!({"spec": {"replicas": replicas}});
-        api.patch(&id, "scale", "application/merge-patch+json", &patch).await?;
-    }
-    if let Some(patch) = &step.status {
-        api.patch(&id, "status", "application/merge-patch+json", patch).await?;
-    }
-    if step.delete {
-        api.delete(&id).await?;
-    }
-    if let Some(object) = &step.rehearse {
-        until(format!("a rehearsal has {:?}", step.has), PATIENCE, async || {
-            let made = api.rehearse(object).await?;
-            let has = step.has.iter().all(|(pointer, value)| made.pointer(pointer) == Some(value));
-            has.then_some(()).context("it has not")
-        })
-        .await?;
-    }
-    Ok(())
-}
-
-/// Everything but identity as `wanted` says.
-async fn put(api: &Api, wanted: &Value) -> Result<()> {
-    let id = Id::of(wanted).context("an object without a name")?;
-    api.edit(&id, |live| {
-        let Some(members) = live.as_object_mut() else { return };
-        let kept = ["apiVersion", "kind", "metadata", "status"];
-        members.retain(|name, _| kept.contains(&&**name));
-        for (name, value) in wanted.as_object().into_iter().flatten() {
-            if !kept.contains(&&**name) {
-                members.insert(name.clone(), value.clone());
-            }
-        }
-        for name in ["labels", "annotations", "finalizers", "ownerReferences"] {
-            live["metadata"][name] = wanted["metadata"][name].clone();
-        }
-    })
-    .await?;
-    Ok(())
-}
-
-async fn client_side_apply(api: &Api, object: &Value) -> Result<()> {
-    let id = Id::of(object).context("an object without a name")?;
-    let mut annotated = object.clone();
-    annotated["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] =
-        format!("{object}\n").into();
-    match api.get(&id).await? {
-        Some(_) => api.merge(&id, &annotated).await?,
-        None => api.create(&annotated).await?,
-    };
-    Ok(())
-}
-
 /// Waits until each object has a settled pass since the mark; gives those that have none in time.
 async fn settled(host: &mut Host, mark: usize, ids: &BTreeSet<Id>) -> Result<BTreeMap<Id, String>> {
     let start = Instant::now();
@@ -495,8 +311,8 @@ fn unsettled(journal: &Journal, mark: usize, ids: &BTreeSet<Id>) -> Result<BTree
     let lines = journal.lines()?;
     let mut late = BTreeMap::new();
     for id in ids {
-        let passes = lines.iter().skip(mark).filter(|line| line.kind() == "pass");
-        let last = passes.filter(|line| line.is_about(id)).last();
+        let mut passes = lines.iter().skip(mark).filter(|line| line.kind() == "pass");
+        let last = passes.rfind(|line| line.is_about(id));
         match last {
             Some(line) if SETTLED.contains(&line.outcome()) => {}
             Some(line) => {
@@ -511,7 +327,7 @@ fn unsettled(journal: &Journal, mark: usize, ids: &BTreeSet<Id>) -> Result<BTree
 }
 
 /// `trimtab diff --source` of the whole room.
-fn diff(room: &Room) -> Result<Value> {
+pub(super) fn diff(room: &Room) -> Result<Value> {
     let kubeconfig = room.kubeconfig.as_ref().context("the room has no kubeconfig")?;
     let output = std::process::Command::new(&room.built().trimtab)
         .arg("diff")
