@@ -17,6 +17,6 @@ pub fn compare<'s>(snapshot: &'s Snapshot<'_>) -> Result<Comparison<'s>, NoCompa
     let options = Options { managers: &managers, ..Options::default() };
     let differences =
         trimtab_compare::compare(desired, snapshot.live(), snapshot.facts(), &options)
-            .map_err(|error| NoComparison::Invalid(error.to_string()))?;
+            .map_err(|error| NoComparison::Invalid(format!("{}: {error}", error.code())))?;
     Ok(Comparison { differences: differences.into_iter().map(Difference::from).collect() })
 }

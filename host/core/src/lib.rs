@@ -24,6 +24,7 @@ pub mod memo;
 pub mod placing;
 pub mod queue;
 pub mod reads;
+pub mod reason;
 pub mod redact;
 
 mod alike;

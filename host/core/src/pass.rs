@@ -13,7 +13,7 @@ use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Writ
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
-use crate::{confirm, fight, gate, ignore, ownership, recreate, succession};
+use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession};
 use std::time::Duration;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
@@ -116,7 +116,15 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             Err(ApplyError::Immutable { message, fields }) => {
                 let differences = confirm::immutable(seen, &fields);
                 self.show(snapshot, &differences, record);
-                return Ok(Real { differences, refused: Some(message) });
+                let refused = reason::immutable(&snapshot.key.group_kind, &message);
+                return Ok(Real { differences, refused: Some(refused) });
+            }
+            // A rule of a definition has words of its own; its schema says what it is about.
+            Err(ApplyError::Rejected(message))
+                if seen.iter().any(|difference| difference.immutable.is_some()) =>
+            {
+                let refused = reason::immutable(&snapshot.key.group_kind, &message);
+                return Ok(Real { differences: seen, refused: Some(refused) });
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
                 return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
@@ -310,6 +318,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     fn close(&self, mut record: Record, outcome: Outcome) -> Record {
         let kind = &record.key.group_kind;
         record.findings = self.redactor.findings(kind, record.findings);
+        record.conditions = self.redactor.conditions(kind, record.conditions);
         record.outcome = self.redactor.outcome(kind, outcome);
         record
     }

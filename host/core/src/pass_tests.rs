@@ -586,7 +586,8 @@ fn a_change_that_the_server_refuses_for_good_is_the_plugins_to_answer() {
     let snapshot = snapshot_of("ConfigMap", present("trimtab"));
     // Applying would be refused: it is not tried.
     let record = refused().run(&enforce(), &snapshot);
-    assert_eq!(record.outcome, Outcome::Rejected("data: field is immutable".into()));
+    let words = "immutable_field: data: field is immutable";
+    assert_eq!(record.outcome, Outcome::Rejected(words.into()));
     assert_eq!(record.differences[0].immutable.as_deref(), Some("/data"));
     // Making it anew is an answer, where it is granted.
     let script = Script { verdict: Ok(decided(vec![Action::Recreate])), ..refused() };

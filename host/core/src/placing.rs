@@ -74,6 +74,7 @@ pub fn place(
         return Err(invalid(why));
     }
     root.remove("status");
+    drop_nulls(root);
     let Some(Value::Object(metadata)) = root.get_mut("metadata") else {
         return Err(invalid("has no metadata".into()));
     };
@@ -101,13 +102,36 @@ pub fn place(
     })
 }
 
+/// Takes out members that are null: they state nothing, and a server would store an empty text for
+/// one in a map of texts, or refuse it.
+fn drop_nulls(object: &mut Object<'_>) {
+    object.retain(|_, value| {
+        drop_nulls_below(value);
+        !value.is_null()
+    });
+}
+
+fn drop_nulls_below(value: &mut Value<'_>) {
+    match value {
+        Value::Object(members) => drop_nulls(members),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls_below),
+        _ => {}
+    }
+}
+
 /// Why an object must not be applied as it stands, if so: it is encrypted, or carries the mask of
 /// a tool that showed it. Nothing of its values is in the text.
 fn undeclarable(kind: &str, root: &Object<'_>) -> Option<String> {
+    let undecrypted = |what: &str| {
+        format!(
+            "secret_encrypted_not_decrypted: {what} encrypted by SOPS, and Trimtab does not decrypt: decrypt it where it is rendered, or use a controller that does"
+        )
+    };
     if root.get("sops").and_then(|sops| sops.get("mac")).is_some() {
-        return Some(
-            "secret_encrypted_not_decrypted: the document is encrypted by SOPS, and Trimtab does not decrypt: decrypt it where it is rendered, or use a controller that does".into(),
-        );
+        return Some(undecrypted("the document is"));
+    }
+    if let Some(path) = encrypted_value(root) {
+        return Some(undecrypted(&format!("{path} is")));
     }
     if kind != "Secret" {
         return None;
@@ -122,15 +146,50 @@ fn undeclarable(kind: &str, root: &Object<'_>) -> Option<String> {
     })
 }
 
+/// The path of a value that SOPS left encrypted without a word in the document's own metadata.
+fn encrypted_value(object: &Object<'_>) -> Option<String> {
+    object.iter().find_map(|(name, value)| {
+        let below = encrypted(value)?;
+        Some(format!("/{}{below}", name.replace('~', "~0").replace('/', "~1")))
+    })
+}
+
+fn encrypted(value: &Value<'_>) -> Option<String> {
+    match value {
+        Value::Object(members) => encrypted_value(members),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| Some(format!("/{index}{}", encrypted(item)?))),
+        Value::String(text) if text.starts_with("ENC[AES256_GCM,") && text.ends_with(']') => {
+            Some(String::new())
+        }
+        _ => None,
+    }
+}
+
 /// Masks as tools print them, plain or in base64.
 fn is_mask(value: &str) -> bool {
     let decoded =
         trimtab_compare::decode_base64(value).and_then(|bytes| String::from_utf8(bytes).ok());
-    [Some(value), decoded.as_deref()].into_iter().flatten().any(|text| {
-        let text = text.trim();
-        let of_one_sign = |sign: char| text.len() >= 3 && text.chars().all(|c| c == sign);
-        of_one_sign('*') || of_one_sign('+') || text == "**SOPS**" || text == "<redacted>"
-    })
+    [Some(value), decoded.as_deref()].into_iter().flatten().any(|text| is_mask_text(text.trim()))
+}
+
+fn is_mask_text(text: &str) -> bool {
+    const SIGNS: [char; 5] = ['*', '+', '-', '\u{2022}', '\u{25cf}'];
+    let of_one_sign = |sign: char| text.chars().count() >= 3 && text.chars().all(|c| c == sign);
+    // `*** (before)`, as flux and Pulumi have it; `++++++++ # (12 bytes)`, as helm diff has it.
+    let remark = text.trim_start_matches(SIGNS);
+    let remarked = text.len() >= remark.len() + 3
+        && matches!(remark.trim(), "(before)" | "(after)")
+        || remark.starts_with(" # (") && remark.ends_with(" bytes)");
+    // Words that stand in brackets or between stars, and the one that nobody has for a password.
+    let word = text.trim_matches(['<', '>', '[', ']', '(', ')', '*', '{', '}']);
+    let bracketed = word.len() < text.len()
+        && ["sops", "redacted", "hidden", "masked", "sensitive", "sensitive value", "secret"]
+            .iter()
+            .any(|mask| word.trim().eq_ignore_ascii_case(mask));
+    SIGNS.into_iter().any(of_one_sign) || remarked || bracketed || text == "REDACTED"
 }
 
 fn set_namespace(metadata: &mut Object<'_>, namespace: &str) {
@@ -245,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_null_is_not_desired() {
+        let desired = placed(
+            r#"{"apiVersion":"v1","kind":"X","metadata":{"name":"c","namespace":"n","labels":{"a":null}},"data":null,"list":[{"a":null,"b":1},null]}"#,
+            Scope::Namespaced,
+        );
+        assert_eq!(
+            text(&desired),
+            r#"{"apiVersion":"v1","kind":"X","metadata":{"name":"c","namespace":"n","labels":{}},"list":[{"b":1},null]}"#
+        );
+    }
+
+    #[test]
     fn what_is_encrypted_or_masked_is_refused_without_its_values() {
         let secret = |content: &str| {
             let json = format!(
@@ -255,10 +326,17 @@ mod tests {
             place(&revision, &manifest, Scope::Namespaced, "default").map(drop)
         };
         assert!(secret(r#""data":{"a":"aHVudGVyMg=="}"#).is_ok());
+        for value in ["**", "*** per aspera", "secret", "[a] b", "----x"] {
+            assert!(secret(&format!(r#""stringData":{{"a":"{value}"}}"#)).is_ok(), "{value}");
+        }
         for (content, word) in [
             (r#""data":{"a":"x"},"sops":{"mac":"m"}"#, "secret_encrypted_not_decrypted"),
             (r#""data":{"a":"KioqKio="}"#, "secret_mask_placeholder"),
             (r#""stringData":{"a":"***"}"#, "secret_mask_placeholder"),
+            (r#""stringData":{"a":"*** (after)"}"#, "secret_mask_placeholder"),
+            (r#""stringData":{"a":"++++++++ # (12 bytes)"}"#, "secret_mask_placeholder"),
+            (r#""stringData":{"a":"(sensitive value)"}"#, "secret_mask_placeholder"),
+            (r#""stringData":{"a":"ENC[AES256_GCM,data:x]"}"#, "secret_encrypted_not_decrypted"),
         ] {
             let error = secret(content).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");

@@ -9,6 +9,7 @@ use crate::request::{RequestError, RequestFailure};
 use crate::status::{Cause, Status};
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::ports::{ApplyError, OwnedField};
+use trimtab_core::reason::STALE_MANAGED_FIELDS;
 
 /// The longest text of a refusal that goes into records, in characters: the longest real ones name
 /// a few dozen invalid fields.
@@ -84,7 +85,14 @@ fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> Ap
         }
         400 if status.message.contains(NO_DRY_RUN) => ApplyError::NoDryRun(message()),
         // Server-side apply reports content that has another shape than the schema as its own fault.
-        500 if is_shape(&status.message) => ApplyError::Rejected(message()),
+        500 if is_shape(&status.message) => {
+            ApplyError::Rejected(format!("{}{}", shape_word(&status.message), message()))
+        }
+        // And what managedFields remember in a version that has other fields, or is not served.
+        500 if is_old_version(&status.message) => ApplyError::Rejected(format!(
+            "{STALE_MANAGED_FIELDS}: {}; metadata.managedFields has entries of an API version with another schema or of one that is not served any more: remove them, or set their apiVersion to the one that is declared (kubectl edit --show-managed-fields)",
+            message()
+        )),
         400..=499 => ApplyError::Rejected(message()),
         _ => unavailable(),
     }
@@ -155,6 +163,7 @@ fn is_immutable(cause: &Cause) -> bool {
         "cannot change roleRef",
         "are forbidden",
         "may not change fields other than",
+        "may not be changed in an update",
     ]
     .iter()
     .any(|sentence| cause.message.contains(sentence))
@@ -171,6 +180,23 @@ fn unserved(message: &str) -> Option<String> {
 fn is_shape(text: &str) -> bool {
     text.contains("failed to create typed patch object")
         || text.contains("failed to convert new object")
+}
+
+/// The word for what is wrong with content's shape, where there is one.
+fn shape_word(text: &str) -> &'static str {
+    if text.contains("field not declared in schema") {
+        "unknown_field: "
+    } else if text.contains("duplicate entries for key") {
+        "duplicate_list_key: "
+    } else {
+        ""
+    }
+}
+
+/// Whether the server cannot read what managedFields remember of an object.
+fn is_old_version(text: &str) -> bool {
+    text.contains("request to convert CR to an invalid group/version")
+        || text.contains("field not declared in schema")
 }
 
 /// `conflict with "kubectl" with subresource "status" using apps/v1` at `.spec.replicas`.

@@ -50,6 +50,10 @@ impl Reader<'_> {
                 ));
             }
         };
+        // What templates leave behind where they render nothing; kubectl passes over it, too.
+        if value.is_null() {
+            return;
+        }
         if let Some((api_version, item_kind)) = list_of(&value) {
             let (api_version, item_kind) = (api_version.to_owned(), item_kind.to_owned());
             let Value::Object(mut list) = value else { return };
@@ -198,8 +202,12 @@ fn judge(value: &Value<'_>, place: &Place<'_>) -> Result<Identity, Fault> {
     let Some(metadata) = object.get("metadata").and_then(Value::as_object) else {
         return Err(not_an_object(format!("the {kind} has no metadata")).at("/metadata"));
     };
-    let name = match metadata.get("name") {
-        None | Some(Value::Null) if metadata.get("generateName").is_some() => {
+    let nameless = match metadata.get("name") {
+        None | Some(Value::Null) => true,
+        Some(name) => name.as_str() == Some(""),
+    };
+    let name = match metadata.get("generateName") {
+        Some(generated) if nameless && !generated.is_null() => {
             return Err(place
                 .fault(
                     ProblemCode::GenerateName,

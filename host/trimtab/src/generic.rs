@@ -39,7 +39,7 @@ pub(crate) fn compare(desired: &[u8], live: Option<&[u8]>, facts: &[u8]) -> Comp
     match trimtab_compare::compare(&desired, live.as_ref(), Facts::new(facts), &options) {
         Ok(found) if found.is_empty() => Comparison::InSync,
         Ok(found) => Comparison::Different(found.iter().map(convert).collect()),
-        Err(error) => Comparison::Invalid(error.to_string()),
+        Err(error) => Comparison::Invalid(format!("{}: {error}", error.code())),
     }
 }
 

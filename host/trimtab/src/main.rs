@@ -14,6 +14,7 @@ mod journal;
 mod plugins;
 mod round;
 mod schemas;
+mod secrets;
 
 mod output;
 mod timestamp;

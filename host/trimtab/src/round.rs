@@ -3,6 +3,7 @@
 use crate::config::SourceConfig;
 use crate::engine::{FactsCache, place};
 use crate::generic::Generic;
+use crate::secrets;
 use crate::timestamp::now_ms;
 use anyhow::Context as _;
 use futures::StreamExt as _;
@@ -28,7 +29,6 @@ const LISTED_WITHIN: Duration = Duration::from_secs(60);
 const PASSES_AT_ONCE: usize = 16;
 
 /// What was found.
-#[derive(Debug, Default)]
 pub(crate) struct Round {
     /// One for each object that could be placed.
     pub(crate) looked: Vec<Looked>,
@@ -36,6 +36,8 @@ pub(crate) struct Round {
     pub(crate) unplaced: Vec<(Manifest, String)>,
     /// Objects that cannot be placed at all.
     pub(crate) errors: Vec<PlacingError>,
+    /// The redactor, aware of the Secrets that were looked at.
+    pub(crate) redactor: Redactor,
 }
 
 /// One object that was looked at.
@@ -64,18 +66,22 @@ pub(crate) async fn observe(
         store.refresh_discovery().await.context("cannot ask the API server what it serves")?;
     let placed = match place(&revision, &kinds, source) {
         Ok(placed) => placed,
-        Err(errors) => return Ok(Round { errors, ..Round::default() }),
+        Err(errors) => {
+            let redactor = redactor.clone();
+            return Ok(Round { looked: vec![], unplaced: vec![], errors, redactor });
+        }
     };
     let unplaced = placed.unplaced.into_iter().map(|it| (it.manifest, it.reason)).collect();
     let objects: Vec<Arc<Desired>> = placed.objects.into_values().collect();
     list(&store, &mut events, &objects).await;
     let facts = FactsCache::new(store.clone());
     let writer = Writer::new(store.clone());
+    let redactor = secrets::redactor(redactor, objects.iter(), &store);
     let power = observer();
     let started = Started(Instant::now());
     let passes = objects.into_iter().map(|desired| {
         let (store, facts, writer) = (&store, &facts, &writer);
-        let (power, started) = (&power, &started);
+        let (power, started, redactor) = (&power, &started, &redactor);
         async move {
             let snapshot = Snapshot {
                 key: desired.key.clone(),
@@ -101,7 +107,7 @@ pub(crate) async fn observe(
         }
     });
     let looked = futures::stream::iter(passes).buffer_unordered(PASSES_AT_ONCE).collect().await;
-    Ok(Round { looked, unplaced, errors: vec![] })
+    Ok(Round { looked, unplaced, errors: vec![], redactor })
 }
 
 /// Waits until every kind has an answer; what has none in time is unknown, never absent.

@@ -146,6 +146,37 @@ impl Api {
             .with_context(|| format!("patch {id}"))
     }
 
+    /// A patch of any content type, of the object or of a subresource of it (`""`: the object).
+    ///
+    /// # Errors
+    /// The API server's refusal.
+    pub async fn patch(
+        &self,
+        id: &Id,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<Value> {
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        let path = format!("{}{slash}{subresource}{}", self.path(id).await?, self.manager("?"));
+        self.send(Method::PATCH, &path, Some(content_type), Some(patch))
+            .await
+            .with_context(|| format!("patch {id}{slash}{subresource}"))
+    }
+
+    /// What would come of making this object: a dry run.
+    ///
+    /// # Errors
+    /// The API server's refusal.
+    pub async fn rehearse(&self, object: &Value) -> Result<Value> {
+        let id = Id::of(object).context("an object without a name")?;
+        let path = format!("{}{}&dryRun=All", self.collection(&id).await?, self.manager("?"));
+        let json = Some("application/json");
+        self.send(Method::POST, &path, json, Some(object))
+            .await
+            .with_context(|| format!("rehearse {id}"))
+    }
+
     /// Replaces the object by this one, as an editor does.
     ///
     /// # Errors

@@ -92,11 +92,15 @@ fn what_is_no_object_is_refused_with_its_reason() {
         ),
         ("- a\n- b", None, "the document is a array"),
         ("only words", None, "the document is a string"),
-        ("null", None, "the document is a null"),
     ] {
         let shown = refused(text, "not_a_kubernetes_object", 1, path);
         assert!(shown.contains(reason), "{shown}");
     }
+}
+
+#[test]
+fn a_document_that_says_null_declares_nothing() {
+    assert_eq!(read("null\n---\n~\n"), "");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
+use trimtab_core::redact::is_sensitive;
 use trimtab_kube::{Event, Lookup};
 use trimtab_source::SourceUpdate;
 
@@ -61,6 +62,7 @@ impl Engine {
         self.revision = Some(revision);
         self.desired = next;
         self.rules.forget(changes.changed.iter().chain(&changes.gone), Instant::now());
+        self.secrets_moved |= changes.changed.iter().chain(&changes.gone).any(is_secret);
         if !changes.changed.is_empty() {
             self.moved_at = Instant::now();
         }
@@ -159,6 +161,7 @@ impl Engine {
 
     pub(super) fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
         if let Some(state) = self.keys.get_mut(key) {
+            self.secrets_moved |= is_secret(key);
             state.event(received_at);
             if self.is_answered(key) && !self.waves.holds(key) {
                 self.queue.add(key, &key.group_kind);
@@ -194,6 +197,7 @@ impl Engine {
     /// A kind's watch has an answer: its objects are looked at, and those that waited to read it.
     pub(super) fn kind_answered(&mut self, gvk: &Gvk) {
         self.answered.insert(gvk.clone());
+        self.secrets_moved |= is_sensitive(&gvk.group_kind());
         let concerned = |(key, desired): &(&ObjectKey, &Arc<_>)| {
             let desired: &trimtab_core::object::Desired = desired;
             desired.gvk == *gvk
@@ -284,4 +288,8 @@ impl Engine {
 
 fn short(revision: &str) -> &str {
     revision.get(..19).unwrap_or(revision)
+}
+
+fn is_secret(key: &ObjectKey) -> bool {
+    is_sensitive(&key.group_kind)
 }

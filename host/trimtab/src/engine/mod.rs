@@ -92,6 +92,8 @@ pub(crate) struct Engine {
     awaiting_kinds: Option<Revision>,
     source_problem: Option<String>,
     desired: DesiredState,
+    /// What Secrets hold, declared or live, may be other than the redactor knows.
+    secrets_moved: bool,
     keys: HashMap<ObjectKey, KeyState>,
     /// The UID under which we last wrote each object.
     applied: HashMap<ObjectKey, Arc<str>>,
@@ -150,6 +152,7 @@ impl Engine {
             awaiting_kinds: None,
             source_problem: None,
             desired: DesiredState::default(),
+            secrets_moved: false,
             keys: HashMap::new(),
             applied,
             queue: Queue::default(),

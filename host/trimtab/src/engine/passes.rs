@@ -5,6 +5,7 @@ use super::{
     Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, lookups, report,
 };
 use crate::plugins::Served;
+use crate::secrets;
 use crate::timestamp::now_ms;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use trimtab_core::identity::ObjectKey;
 use trimtab_core::memo::Memo;
 use trimtab_core::pass::World;
 use trimtab_core::record::{Next, Outcome, Trigger};
+use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
 
 impl Engine {
@@ -62,7 +64,7 @@ impl Engine {
         let facts = self.facts.clone();
         let writer = self.parts.writer.clone();
         let journal = self.parts.journal.clone();
-        let redactor = self.parts.redactor.clone();
+        let redactor = self.redactor();
         let lookups =
             Arc::new(lookups::FromStore::new(self.parts.store.clone(), served.power.clone()));
         let clock = Monotonic(self.started);
@@ -80,6 +82,16 @@ impl Engine {
             let reads = lookups.take_reads();
             Passed { key: snapshot.key, record, stamp: served.stamp, reads }
         });
+    }
+
+    /// The redactor, aware of what declared Secrets hold now.
+    fn redactor(&mut self) -> Arc<Redactor> {
+        if std::mem::take(&mut self.secrets_moved) {
+            let objects = self.desired.objects.values();
+            let aware = secrets::redactor(&self.parts.redactor, objects, &self.parts.store);
+            self.parts.redactor = Arc::new(aware);
+        }
+        self.parts.redactor.clone()
     }
 
     pub(super) fn no_plugin(&mut self, key: &ObjectKey) {

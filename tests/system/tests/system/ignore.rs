@@ -287,7 +287,7 @@ fn diff_leaves_out_what_is_ignored_counts_it_and_names_rules_that_lead_nowhere()
         cluster.user("bob")?.merge(&settings(name), &json!({"data": {"size": "s"}})).await?;
         let table = diff(&room, &[])?;
         let text = String::from_utf8_lossy(&table.stdout);
-        ensure!(text.contains("written by autoscaler (Update through scale)"), "{text}");
+        ensure!(text.contains("written by autoscaler (Update, subresource scale)"), "{text}");
         ensure!(text.contains("written by bob (Update) at 20"), "{text}");
         ensure!(!text.contains('\x1b'), "stdout is no terminal: {text}");
 

@@ -97,10 +97,10 @@ fn what_holds_data_is_made_anew_by_a_word_of_its_own_and_the_refusal_says_what_w
         pass(&mut host, 0, &id, "created").await?;
         let mark = host.journal().mark()?;
         room.declare("claim.yaml", &claim("fast"))?;
-        let line = pass(&mut host, mark, &id, "refused").await?;
-        let refusal = line.0["refusals"][0].to_string();
-        for part in ["RecreateNotAllowed", "recreate-stateful", "the data on its volume"] {
-            ensure!(refusal.contains(part), "{part} is not in {refusal}");
+        let line = pass(&mut host, mark, &id, "left").await?;
+        let text = line.0.to_string();
+        for part in ["immutable_field_stateful", "recreate-stateful", "the data on it"] {
+            ensure!(text.contains(part), "{part} is not in {text}");
         }
         let live = cluster.api().require(&id).await?;
         ensure!(live["spec"]["storageClassName"] == "slow", "{live}");

@@ -9,6 +9,7 @@
 mod world;
 
 mod admission;
+mod cases;
 mod corpus;
 mod diff;
 mod ends;

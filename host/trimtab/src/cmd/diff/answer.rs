@@ -11,6 +11,7 @@ use trimtab_core::identity::Gvk;
 use trimtab_core::ignore::Matched;
 use trimtab_core::object::Manifest;
 use trimtab_core::placing::PlacingError;
+use trimtab_core::reason;
 use trimtab_core::record::Outcome;
 
 #[derive(Debug, Default, Serialize)]
@@ -164,7 +165,10 @@ impl Judged {
 impl From<Looked> for Judged {
     fn from(Looked { record, desired, live }: Looked) -> Self {
         let missing = record.live_uid.is_none();
+        // What is not there is not rehearsed: the schema tells what the server would refuse.
+        let unknown = reason::unknown_field(&record.differences).filter(|_| missing);
         let verdict = match &record.outcome {
+            _ if unknown.is_some() => Verdict::Refused,
             outcome if outcome.converged() => Verdict::InSync,
             Outcome::Observed | Outcome::Left(_) | Outcome::Refused if missing => Verdict::Missing,
             Outcome::Observed | Outcome::Left(_) | Outcome::Refused | Outcome::NotKept(_) => {
@@ -176,7 +180,7 @@ impl From<Looked> for Judged {
         Self {
             object: Named::new(&record.gvk, record.key.namespace_str(), &record.key.name),
             verdict,
-            reason: record.outcome.message(),
+            reason: unknown.unwrap_or_else(|| record.outcome.message()),
             differences: if missing { vec![] } else { record.differences },
             desired: Some(desired.json.clone()),
             live,

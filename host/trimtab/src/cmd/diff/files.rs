@@ -8,14 +8,16 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use trimtab_core::decision::{Comparison, Difference, DifferenceKind};
-use trimtab_core::identity::{GroupKind, ObjectKey};
+use trimtab_core::decision::Comparison;
+use trimtab_core::identity::ObjectKey;
 use trimtab_core::ignore::{self, Shown};
 use trimtab_core::object::{Desired, Manifest, Revision};
 use trimtab_core::placing::{self, PlacingError};
-use trimtab_core::redact::Redactor;
+use trimtab_core::reason;
+use trimtab_core::redact::{Redactor, is_sensitive};
 
-/// Compares the objects of one file with those of another.
+/// Compares the objects of one file with those of another. The redactor that comes with the answer
+/// is aware of the Secrets among them.
 ///
 /// # Errors
 /// A file that cannot be read at all; what is wrong in one is part of the answer.
@@ -25,7 +27,7 @@ pub(super) fn judge(
     live: &Path,
     schemas: &[PathBuf],
     redactor: &Redactor,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<(Answer, Redactor)> {
     let mut answer = Answer::with_rules(source);
     let namespace = &*source.namespace;
     let mut take = |path: &Path| -> anyhow::Result<Vec<Manifest>> {
@@ -44,7 +46,11 @@ pub(super) fn judge(
     let live: BTreeMap<ObjectKey, Manifest> =
         live.into_iter().map(|manifest| (key(&manifest, &schemas, namespace), manifest)).collect();
     let revision = Revision { source: "file".into(), id: "file".into(), manifests: desired };
+    let secrets = live.values().chain(&revision.manifests);
+    let secrets = secrets.filter(|manifest| is_sensitive(&manifest.gvk.group_kind()));
+    let redactor = redactor.aware_of(secrets.map(|manifest| &*manifest.json));
     let mut seen = Vec::new();
+    let mut placed = Vec::new();
     for manifest in &revision.manifests {
         let scope = schemas.scope(&manifest.gvk, manifest.namespace.is_some());
         match placing::place(&revision, manifest, scope, namespace) {
@@ -54,25 +60,34 @@ pub(super) fn judge(
                 let judged = match compare(&desired, found, &schemas) {
                     Ok((comparison, shown)) => {
                         answer.ignored(&shown.matched);
-                        judged(&desired, found, comparison, redactor)
+                        judged(&desired, found, comparison, &redactor)
                     }
                     Err(problem) => Judged::of(manifest, Verdict::Refused, problem),
                 };
                 answer.objects.push(judged);
-                seen.push(desired.key);
+                seen.push(desired.key.clone());
+                placed.push(desired);
             }
             Err(PlacingError::Invalid { message, .. }) => {
-                answer.objects.push(Judged::of(manifest, Verdict::Refused, message));
+                let key = key(manifest, &schemas, namespace);
+                let object = Named::new(&manifest.gvk, key.namespace_str(), &key.name);
+                answer.objects.push(Judged::new(object, Verdict::Refused, message));
+                seen.push(key);
             }
             Err(error) => answer.errors.push((&error).into()),
         }
+    }
+    if let Err(errors) = placing::unique(placed) {
+        answer.objects.clear();
+        answer.errors.extend(errors.iter().map(Into::into));
+        return Ok((answer, redactor));
     }
     let extra = live.iter().filter(|(key, _)| !seen.contains(key));
     answer.objects.extend(extra.map(|(key, manifest)| {
         let object = Named::new(&manifest.gvk, key.namespace_str(), &key.name);
         Judged::new(object, Verdict::Extra, "it is not declared".into())
     }));
-    Ok(answer)
+    Ok((answer, redactor))
 }
 
 /// Both sides as the rules show them, compared.
@@ -117,9 +132,14 @@ fn judged(
     let kind = &desired.key.group_kind;
     let (verdict, reason, differences) = match comparison {
         Comparison::InSync => (Verdict::InSync, String::new(), vec![]),
-        Comparison::Different(_) if live.is_none() => (Verdict::Missing, String::new(), vec![]),
+        Comparison::Different(differences) if live.is_none() => {
+            match reason::unknown_field(&differences) {
+                Some(reason) => (Verdict::Refused, reason, vec![]),
+                None => (Verdict::Missing, String::new(), vec![]),
+            }
+        }
         Comparison::Different(differences) => {
-            let (verdict, reason) = match refusal(kind, &differences) {
+            let (verdict, reason) = match reason::of_differences(kind, &differences) {
                 Some(reason) => (Verdict::Refused, reason),
                 None => (Verdict::Drift, String::new()),
             };
@@ -136,30 +156,4 @@ fn judged(
         desired: Some(desired.json.clone()),
         live: live.map(|live| live.json.clone()),
     }
-}
-
-/// Why the API server would refuse to apply this, if the differences tell.
-fn refusal(kind: &GroupKind, differences: &[Difference]) -> Option<String> {
-    let unknown = differences.iter().find(|each| each.kind == DifferenceKind::Pruned);
-    if let Some(difference) = unknown {
-        return Some(format!(
-            "unknown_field: the type's schema has no {}; correct its spelling or remove it",
-            difference.path
-        ));
-    }
-    let frozen = differences.iter().find_map(|each| each.immutable.as_ref())?;
-    let word = if is_stateful(kind) { "immutable_field_stateful" } else { "immutable_field" };
-    Some(format!(
-        "{word}: {frozen} cannot be changed once the object exists; state its old value, or delete the object by hand to have it made anew"
-    ))
-}
-
-/// Kinds whose recreation loses data, or everything in them.
-fn is_stateful(kind: &GroupKind) -> bool {
-    matches!(
-        (&*kind.group, &*kind.kind),
-        ("", "PersistentVolumeClaim" | "PersistentVolume" | "Namespace")
-            | ("apps", "StatefulSet")
-            | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
 }

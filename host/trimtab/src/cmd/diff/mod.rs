@@ -69,7 +69,7 @@ enum View {
 impl Diff {
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         let redactor = Redactor::new(random_key()?);
-        let mut answer = match (&self.desired, &self.live) {
+        let (mut answer, redactor) = match (&self.desired, &self.live) {
             (Some(desired), Some(live)) => {
                 let source = self.source.read()?;
                 files::judge(&source, desired, live, &self.schemas, &redactor)?
@@ -99,11 +99,11 @@ impl Diff {
         })
     }
 
-    async fn against_cluster(&self, redactor: &Redactor) -> anyhow::Result<Answer> {
+    async fn against_cluster(&self, redactor: &Redactor) -> anyhow::Result<(Answer, Redactor)> {
         let source = self.source.read()?;
         let revision = match trimtab_source::Source::read(&source.directory()?) {
             Ok(revision) => revision,
-            Err(error) => return Ok(Answer::refused(&error)),
+            Err(error) => return Ok((Answer::refused(&error), redactor.clone())),
         };
         let server = super::connect(&self.cluster).await?;
         let round = round::observe(server, revision, &source, redactor).await?;
@@ -119,7 +119,7 @@ impl Diff {
             answer.ignored(&looked.record.ignored);
             answer.objects.push(looked.into());
         }
-        Ok(answer)
+        Ok((answer, round.redactor))
     }
 }
 

@@ -1,0 +1,147 @@
+//! The table in `tests/system/cases/README.md`: each public report, and the cases that stand for it.
+//!
+//! It is made of the cases and of [`ELSEWHERE`]; `TRIMTAB_UPDATE=1` writes it anew.
+
+use super::form::{Case, OnServer};
+use super::{all, folder};
+use crate::world::say;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use trimtab_system_tests::workspace;
+
+const BEGIN: &str = "<!-- the table: made by table.rs -->\n";
+
+/// Reports that no case of two objects can stand for, with where they are answered.
+const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "f-job-ttl",
+        "an inventory remembers what has run: waits for the issue of inventory and pruning",
+    ),
+    (
+        "f-stuck-finalizer-does-not-block",
+        "deletion of what is no longer declared: waits for the issue of inventory and pruning",
+    ),
+    (
+        "g-cache-tampered",
+        "there is no shared cache of rendered objects; compiled plugins are kept under a MAC (`host/wasm`)",
+    ),
+    ("g-empty-impersonation", "waits for the issue of tenants"),
+    ("g-good-signature-misread", "waits for the issue of signatures"),
+    (
+        "g-kubeconfig-exec",
+        "waits for the issue of tenants: a kubeconfig is the administrator's own today",
+    ),
+    (
+        "g-path-traversal",
+        "waits for the issue of rendering: a kustomization is refused today, `not_rendered`",
+    ),
+    ("g-signed-tag-accepted", "waits for the issue of signatures"),
+    ("g-stale-render-cache", "waits for the issue of rendering"),
+    ("g-submodule-private", "waits for the issue of Git as a source"),
+    (
+        "g-symlink-leaves-and-returns",
+        "`host/source/tests/directory.rs`: links that leave the root are refused",
+    ),
+    ("g-symlink-out", "`host/source/tests/directory.rs`: links that leave the root are refused"),
+    ("g-unsigned-commit-in-range", "waits for the issue of signatures"),
+    ("k-nameless-inventory", "waits for the issue of inventory and pruning"),
+    (
+        "p-commit-changes-mid-read",
+        "`a_tree_that_never_rests_is_not_half_read`; for commits it waits for the issue of Git as a source",
+    ),
+    ("p-copied-owner-labels", "waits for the issue of inventory and pruning"),
+    ("p-empty-guard-bypass", "waits for the issue of inventory and pruning"),
+    ("p-list-forbidden", "waits for the issue of inventory and pruning"),
+    ("p-mass-prune", "waits for the issue of inventory and pruning"),
+    ("p-moved-between-owners", "waits for the issue of inventory and pruning"),
+    ("p-namespace-in-use", "waits for the issue of inventory and pruning"),
+    (
+        "p-source-path-missing",
+        "`tests/system/sources.rs` and `host/source/tests/directory.rs`: a path that is not there is `source_missing`, and nothing is written",
+    ),
+    ("p-survivors-kept", "waits for the issue of inventory and pruning"),
+    (
+        "w-hpa-dry-run-duplicate-metric",
+        "an old server's answer cannot be made by this one: `sdk/compare/tests/lists.rs` has it",
+    ),
+    ("w-ignore-respected-on-other-change", "waits for ignore rules in grants"),
+    (
+        "z-same-message-status-honest",
+        "the steps are of pruning: waits for that issue; `--once` ends with 1 if one object is not as declared",
+    ),
+];
+
+#[test]
+fn the_table_of_reports_is_that_of_the_cases() -> Result<()> {
+    let file = folder().join("README.md");
+    let text = std::fs::read_to_string(&file)?;
+    let (head, now) = text.split_once(BEGIN).context("README.md has no table")?;
+    let table = table(&all()?);
+    if std::env::var_os("TRIMTAB_UPDATE").is_some() {
+        std::fs::write(&file, format!("{head}{BEGIN}{table}"))?;
+        return Ok(());
+    }
+    ensure!(now == table, "the table is old: run this test with TRIMTAB_UPDATE=1");
+    Ok(())
+}
+
+#[test]
+fn every_report_of_the_shared_file_is_in_the_table() -> Result<()> {
+    let file = workspace().join("../shared/cases/drift.yaml");
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        say(&format!("skipped: there are no reports at {}", file.display()));
+        return Ok(());
+    };
+    let reports: Vec<Value> = serde_saphyr::from_str(&text)?;
+    let cases = all()?;
+    let told: BTreeSet<&str> = cases
+        .iter()
+        .flat_map(|case| case.reports.iter().map(String::as_str))
+        .chain(ELSEWHERE.iter().map(|(id, _)| *id))
+        .collect();
+    let ids: BTreeSet<&str> = reports.iter().filter_map(|report| report["id"].as_str()).collect();
+    let untold: Vec<_> = ids.difference(&told).collect();
+    ensure!(untold.is_empty(), "{} reports have no case and no note: {untold:?}", untold.len());
+    let unknown: Vec<_> = told.difference(&ids).collect();
+    ensure!(unknown.is_empty(), "there are no such reports: {unknown:?}");
+    Ok(())
+}
+
+fn table(cases: &[Case]) -> String {
+    let mut rows: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for case in cases {
+        let offline = case.known.as_ref().map_or("yes".into(), |why| format!("known: {why}"));
+        let (server, note) = match &case.server {
+            OnServer::No(why) => (format!("no: {why}"), ""),
+            OnServer::Yes(way) => match &way.known {
+                Some(why) => (format!("known: {why}"), &*way.note),
+                None => ("yes".into(), &*way.note),
+            },
+        };
+        for report in &case.reports {
+            let row = format!("{} ({}) | {offline} | {server} | {note}", case.name, case.namespace);
+            rows.entry(report).or_default().push(row);
+        }
+    }
+    for (id, note) in ELSEWHERE {
+        rows.entry(id).or_default().push(format!("| | | {note}"));
+    }
+    let mut table = String::from(
+        "\n| report | case | offline | server | note |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for (report, rows) in rows {
+        for row in rows {
+            let _ = writeln!(table, "| `{report}` | {row} |");
+        }
+    }
+    let siblings = cases.iter().filter(|case| case.reports.is_empty()).count();
+    let _ = writeln!(
+        table,
+        "\n{} cases in all: {} stand for reports, {siblings} are siblings that no report names.",
+        cases.len(),
+        cases.len() - siblings
+    );
+    table
+}
