@@ -39,8 +39,11 @@ impl<'a> Walk<'a> {
         }
         match (desired, live) {
             // The same to the letter, as most small objects are: there is nothing to look up. Others
-            // are told apart at once, by their size or their first member.
-            (Value::Object(wanted), Value::Object(held)) if wanted == held => Ok(()),
+            // are told apart at once, by their size or their first member. (Not so with lists within:
+            // what desired says twice is wrong even where live says it too.)
+            (Value::Object(wanted), Value::Object(held)) if wanted == held && is_flat(wanted) => {
+                Ok(())
+            }
             (Value::Object(wanted), Value::Object(held)) => {
                 let (strict, immutable) = (self.strict, self.immutable);
                 self.strict |= node.is_atomic_object();
@@ -100,6 +103,10 @@ impl<'a> Walk<'a> {
     ) {
         self.report(Kind::Changed, Some(Cow::Borrowed(desired)), Some(live), node, trail);
     }
+}
+
+fn is_flat(object: &Object<'_>) -> bool {
+    object.iter().all(|(_, value)| value.scalar_text().is_some())
 }
 
 /// Whether an empty value is stated where the server fills empty values, as it has done in live.

@@ -35,7 +35,7 @@ fn each_case_gets_its_verdict_from_our_plugins_in_the_sandbox() -> Result<()> {
     let sandbox = Sandbox::new(SandboxOptions::default())?;
     let plugins = [
         Plugin::load(&built.plugin_bytes("generic")?, &sandbox)?,
-        Plugin::load(&built.plugin_bytes("deployment")?, &sandbox)?,
+        Plugin::load(&built.plugin_bytes("workloads")?, &sandbox)?,
     ];
     let mut tally = Tally::default();
     for case in &all()? {
