@@ -14,6 +14,7 @@ mod ends;
 mod example;
 mod in_cluster;
 mod once;
+mod oracle;
 mod outage;
 mod ownership;
 mod plugins;
