@@ -28,7 +28,7 @@ impl<'v> Key<'v> {
     pub(crate) fn of(value: &'v Value<'_>) -> Self {
         match value {
             Value::Bool(value) => Key::Bool(*value),
-            Value::Number(text) => Key::Number(text),
+            Value::Number(text) => Key::Number(whole(text)),
             Value::String(text) => Key::String(text),
             Value::Null | Value::Array(_) | Value::Object(_) => Key::Absent,
         }
@@ -100,9 +100,13 @@ impl<'f> Keys<'f> {
         (index..).map_while(move |index| layout::key(bytes, at, index))
     }
 
-    /// A key field of an element.
+    /// A key field of an element. An empty text where there is a default reads as the default, as in
+    /// Go's types; where it is a value of its own, the member is compared all the same.
     pub(crate) fn key<'v>(item: &'v Value<'_>, name: &str, default: Option<&'v str>) -> Key<'v> {
         match item.get(name) {
+            Some(Value::String(text)) if text.is_empty() && default.is_some() => {
+                default.map_or(Key::Absent, Key::of_text)
+            }
             Some(value) if !value.is_null() => Key::of(value),
             _ => default.map_or(Key::Absent, Key::of_text),
         }
@@ -126,6 +130,14 @@ impl<'f> Keys<'f> {
             (name.to_owned(), Self::key(item, name, default).text().to_owned())
         };
         self.iter().map(text).collect()
+    }
+}
+
+/// A number without a fraction of zeros: `80` of `80.0`. (A key with an exponent equals only itself.)
+fn whole(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|byte| byte == b'0') => whole,
+        _ => text,
     }
 }
 

@@ -182,6 +182,7 @@ const TABLE: &[(&str, Fields)] = &[
     ),
     ("PersistentVolumeClaim", &[("status", S), ("apiVersion", S), ("kind", S)]),
     ("Node", &[("spec", S)]),
+    ("NodeSpec", &[("podCIDR", S), ("podCIDRs", S)]),
     ("ReplicationControllerSpec", &[("replicas", D("1")), ("selector", S)]),
     ("EndpointPort", &[("protocol", Z("\"TCP\"")), ("name", D("\"\""))]),
     ("LimitRangeItem", &[("default", S), ("defaultRequest", S)]),

@@ -3,10 +3,10 @@
 use super::Walk;
 use super::lookup::{By, Elements, Members};
 use super::stray::reads_as_default;
-use crate::Kind;
 use crate::facts::Node;
 use crate::managed_fields::{TreeStep, tree_step};
 use crate::trail::Trail;
+use crate::{Kind, scalar};
 use trimtab_json::{Object, Value};
 
 impl<'a> Walk<'a> {
@@ -56,6 +56,15 @@ impl<'a> Walk<'a> {
             if desired.is_some() && is_leaf(below) {
                 continue;
             }
+            // A Secret states the member in plain text.
+            let plain = || self.plain.and_then(|plain| plain.get(name));
+            if desired.is_none()
+                && trail.depth() == 1
+                && trail.is_field("data")
+                && plain().is_some_and(|plain| !plain.is_null())
+            {
+                continue;
+            }
             let Some(value) = held.take(name) else { continue };
             // All that live has there is stated.
             if desired == Some(value) {
@@ -88,6 +97,10 @@ impl<'a> Walk<'a> {
         trail: &Trail<'_>,
     ) {
         const NONE: &Object<'_> = &Object::new();
+        // Stated as empty where the server fills what is empty: it stays as it is.
+        if desired.is_some_and(|desired| node.empty_is_unset() && scalar::is_zero(desired)) {
+            return;
+        }
         if desired.is_none() {
             if live.is_null() || node.is_server_set() || reads_as_default(live, node) {
                 return;

@@ -39,22 +39,22 @@ impl<'a> Walk<'a> {
         }
         match (desired, live) {
             (Value::Object(wanted), Value::Object(held)) => {
-                let (strict, immutable) = (self.strict, self.immutable);
-                self.strict |= node.is_atomic_object();
+                let (whole, immutable) = (self.whole, self.immutable);
+                self.whole |= node.is_atomic_object();
                 if node.is_immutable() && immutable.is_none() {
                     self.immutable = Some(trail.depth());
                 }
                 let answer = self.members(wanted, held, node, trail);
-                (self.strict, self.immutable) = (strict, immutable);
+                (self.whole, self.immutable) = (whole, immutable);
                 answer
             }
             (Value::Array(wanted), Value::Array(held)) => {
-                let (strict, immutable) = (self.strict, self.immutable);
+                let (whole, immutable) = (self.whole, self.immutable);
                 if node.is_immutable() && immutable.is_none() {
                     self.immutable = Some(trail.depth());
                 }
                 let answer = self.list(desired, wanted, live, held, node, trail);
-                (self.strict, self.immutable) = (strict, immutable);
+                (self.whole, self.immutable) = (whole, immutable);
                 answer
             }
             _ => {

@@ -95,9 +95,9 @@ pub(super) fn same_in_the_sandbox(
     let answer = plugin.compare(&snapshot, &lookups).map_err(|fault| anyhow::anyhow!("{fault}"))?;
     let native = match ours {
         Ours::Invalid(what) => format!("invalid {what}"),
-        Ours::Differences(seen) => seen.iter().fold(String::new(), |told, seen| {
-            told + &format!("{} {}\n", seen.kind, seen.path)
-        }),
+        Ours::Differences(seen) => seen
+            .iter()
+            .fold(String::new(), |told, seen| told + &format!("{} {}\n", seen.kind, seen.path)),
     };
     let guest = match &answer {
         Comparison::InSync => String::new(),

@@ -66,7 +66,8 @@ fn no_drift_by_us_is_no_change_by_the_server_for_every_type_that_it_keeps() -> T
         let count = seeds::complete(&bench.ours, &seeds).await?;
         // What defines a kind whose objects are judged is left as it is.
         seeds.retain(|seed| seed.object["metadata"]["name"] != "widgets.oracle.test");
-        let told = bench.judge(seeds, number("TRIMTAB_ORACLE_PAIRS", PAIRS as u64) as usize).await?;
+        let told =
+            bench.judge(seeds, number("TRIMTAB_ORACLE_PAIRS", PAIRS as u64) as usize).await?;
         report(&told, &format!("{count} kinds"))?;
         cluster.shutdown().await;
         Ok(())
@@ -79,7 +80,14 @@ fn report(tally: &Tally, what: &str) -> Result<()> {
     if let Some(file) = std::env::var_os("TRIMTAB_ORACLE_REPORT") {
         std::fs::write(file, format!("{table}\n{}", tally.disagreements.join("\n")))?;
     }
-    say(&format!("oracle, {what}: {}", table.lines().filter(|line| line.starts_with("all") || line.starts_with("  ")).collect::<Vec<_>>().join("\n")));
+    say(&format!(
+        "oracle, {what}: {}",
+        table
+            .lines()
+            .filter(|line| line.starts_with("all") || line.starts_with("  "))
+            .collect::<Vec<_>>()
+            .join("\n")
+    ));
     let first: Vec<_> = tally.disagreements.iter().take(20).cloned().collect();
     ensure!(
         first.is_empty(),
@@ -118,7 +126,8 @@ impl Bench {
     async fn new(cluster: &Cluster) -> Result<Arc<Self>> {
         let (ours, theirs) = (cluster.user(MANAGER)?, cluster.user("mallory")?);
         for namespace in [seeds::NAMESPACE, seeds::APART] {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             theirs.create(&object).await?;
             for account in ["default", "robot"] {
                 let metadata = json!({"name": account, "namespace": namespace});
@@ -169,8 +178,10 @@ impl Bench {
         say(&format!("oracle: seed {seed}"));
         let random = Random::new(seed);
         let only = std::env::var("TRIMTAB_ORACLE_KIND").ok();
-        let seeds: Vec<Seed> =
-            seeds.into_iter().filter(|it| only.as_ref().is_none_or(|only| *only == it.kind)).collect();
+        let seeds: Vec<Seed> = seeds
+            .into_iter()
+            .filter(|it| only.as_ref().is_none_or(|only| *only == it.kind))
+            .collect();
         let weight = |seed: &Seed| seed.object.to_string().len().clamp(300, 5000);
         let total: usize = seeds.iter().map(weight).sum();
         let turns = Arc::new(Semaphore::new(TOGETHER));
@@ -178,7 +189,8 @@ impl Bench {
         for seed in seeds {
             let (bench, turns) = (self.clone(), turns.clone());
             let count = (pairs * weight(&seed)).div_ceil(total).max(VARIANTS);
-            let name = format!("{}/{} {}", seed.kind, seed.version, seed.object["metadata"]["name"]);
+            let name =
+                format!("{}/{} {}", seed.kind, seed.version, seed.object["metadata"]["name"]);
             let random = random.fork(&name);
             running.spawn(async move {
                 let _turn = turns.acquire_owned().await;
@@ -231,11 +243,14 @@ impl Bench {
             for _ in 0..VARIANTS.min(pairs - made) {
                 let mut variant = desired.clone();
                 let mutations = match random.below(5) {
-                    0 => mutate::respelled(&mut variant, &live, schema, &mut random).into_iter().collect(),
+                    0 => mutate::respelled(&mut variant, &live, schema, &mut random)
+                        .into_iter()
+                        .collect(),
                     1 => mutate::changed(&mut variant, schema, &mut random).into_iter().collect(),
                     _ => mutate::mutate(&mut variant, &live, schema, &mut random),
                 };
-                let drifted = pair.judge(&variant, &mutations, &mut tally, random.once_in(SANDBOXED)).await?;
+                let drifted =
+                    pair.judge(&variant, &mutations, &mut tally, random.once_in(SANDBOXED)).await?;
                 if drifted && random.once_in(2) {
                     next = Some((variant, mutations));
                 }
@@ -255,7 +270,12 @@ impl Bench {
     }
 
     /// Applies as ourselves; the answer, or the server's refusal.
-    async fn apply(&self, seed: &Seed, desired: &Value, more: &str) -> Result<Result<Value, String>> {
+    async fn apply(
+        &self,
+        seed: &Seed,
+        desired: &Value,
+        more: &str,
+    ) -> Result<Result<Value, String>> {
         let path = format!(
             "{}?fieldManager={MANAGER}&force=true&fieldValidation=Strict{more}",
             seed.address(desired)
@@ -270,7 +290,10 @@ impl Bench {
             if let Err(error) = &last
                 && error.downcast_ref::<Failure>().is_none()
             {
-                self.ours.send(Method::GET, "/readyz", None, None).await.context("the server is gone")?;
+                self.ours
+                    .send(Method::GET, "/readyz", None, None)
+                    .await
+                    .context("the server is gone")?;
                 return Ok(Err(format!("no answer: {error:#}")));
             }
         }
@@ -399,13 +422,27 @@ impl Pairs<'_> {
         for seen in &real {
             if !changes.iter().any(|change| judge::touch(change, &seen.path)) {
                 let word = seen.kind.name();
-                tally.disagree(&self.case(Wrong::FalseAlarm, &seen.path, desired, Some(&answer), word, mutations));
+                tally.disagree(&self.case(
+                    Wrong::FalseAlarm,
+                    &seen.path,
+                    desired,
+                    Some(&answer),
+                    word,
+                    mutations,
+                ));
             }
         }
         for change in &changes {
             let found = judged.iter().any(|seen| judge::touch(change, &seen.path));
             if !found && (real.is_empty() || self.is_stated(change, desired)?) {
-                tally.disagree(&self.case(Wrong::Missed, change, desired, Some(&answer), "", mutations));
+                tally.disagree(&self.case(
+                    Wrong::Missed,
+                    change,
+                    desired,
+                    Some(&answer),
+                    "",
+                    mutations,
+                ));
             }
         }
         let counts = tally.of(&self.seed.kind);
@@ -432,7 +469,8 @@ impl Pairs<'_> {
             Ours::Differences(seen) => seen.iter().any(|seen| seen.kind == Kind::Pruned),
         };
         counts.foretold += usize::from(foretold);
-        if matches!(ours, Ours::Differences(seen) if seen.iter().all(|seen| seen.kind == Kind::Stray)) {
+        if matches!(ours, Ours::Differences(seen) if seen.iter().all(|seen| seen.kind == Kind::Stray))
+        {
             let root = Path::root();
             tally.disagree(&self.case(Wrong::Overlooked, &root, desired, None, refusal, mutations));
         }
@@ -443,12 +481,29 @@ impl Pairs<'_> {
         tally.of(&self.seed.kind).applied += 1;
         match judge::ours(desired, self.live, self.facts)? {
             Ours::Invalid(what) => {
-                tally.disagree(&self.case(Wrong::Left, &Path::root(), desired, None, &what, mutations));
+                tally.disagree(&self.case(
+                    Wrong::Left,
+                    &Path::root(),
+                    desired,
+                    None,
+                    &what,
+                    mutations,
+                ));
             }
             Ours::Differences(seen) => {
-                for seen in seen.iter().filter(|it| it.kind != Kind::Stray && !(it.kind == Kind::Released && it.held)) {
+                for seen in seen
+                    .iter()
+                    .filter(|it| it.kind != Kind::Stray && !(it.kind == Kind::Released && it.held))
+                {
                     let word = seen.kind.name();
-                    tally.disagree(&self.case(Wrong::Left, &seen.path, desired, None, word, mutations));
+                    tally.disagree(&self.case(
+                        Wrong::Left,
+                        &seen.path,
+                        desired,
+                        None,
+                        word,
+                        mutations,
+                    ));
                 }
             }
         }
@@ -457,7 +512,8 @@ impl Pairs<'_> {
 
     /// Whether desired has a say in the place: it states it, or we stated it before.
     fn is_stated(&self, path: &Path, desired: &Value) -> Result<bool> {
-        Ok(judge::at(desired, path, Some(self.schema)).is_some() || judge::is_ours(self.live, path)?)
+        Ok(judge::at(desired, path, Some(self.schema)).is_some()
+            || judge::is_ours(self.live, path)?)
     }
 
     fn case<'c>(
@@ -474,6 +530,7 @@ impl Pairs<'_> {
             wrong,
             kind: &self.seed.kind,
             path,
+            object: desired,
             desired: judge::at(desired, path, schema),
             live: judge::at(self.live, path, schema),
             answer: answer.and_then(|answer| judge::at(answer, path, schema)),

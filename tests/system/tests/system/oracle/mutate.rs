@@ -131,13 +131,20 @@ fn shape(place: &Place<'_>) -> Shape {
 }
 
 /// Leaves a member or an element out.
-fn drop_it(object: &mut Value, _: &Value, place: &Place<'_>, _: &mut Random) -> Option<&'static str> {
+fn drop_it(
+    object: &mut Value,
+    _: &Value,
+    place: &Place<'_>,
+    _: &mut Random,
+) -> Option<&'static str> {
     let (parent, last) = place.pointer.rsplit_once('/')?;
     if place.pointer == "/metadata" {
         return None;
     }
     match object.pointer_mut(parent)? {
-        Value::Object(members) => drop(members.shift_remove(&last.replace("~1", "/").replace("~0", "~"))?),
+        Value::Object(members) => {
+            drop(members.shift_remove(&last.replace("~1", "/").replace("~0", "~"))?)
+        }
         Value::Array(items) => drop(items.remove(last.parse().ok()?)),
         _ => return None,
     }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use trimtab_json::{Path, Step};
 
 /// The named schemas of one document.
 #[derive(Clone)]
@@ -83,6 +84,14 @@ impl<'d> Schema<'d> {
         field.or_else(value).map(|place| self.at(place))
     }
 
+    /// The place that a path leads to.
+    pub(super) fn follow(self, path: &Path) -> Option<Self> {
+        path.steps().iter().try_fold(self, |here, step| match step {
+            Step::Field(name) => here.member(name),
+            Step::Index(_) | Step::Keyed(_) | Step::Element(_) => here.item(),
+        })
+    }
+
     /// All fields with their names.
     pub(super) fn fields(self) -> impl Iterator<Item = (&'d str, Self)> {
         let fields = self.kind["properties"].as_object().into_iter().flatten();
@@ -154,12 +163,19 @@ impl<'d> Schema<'d> {
         let text = |value: &Value| match value {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
+            Value::Number(number) => match number.as_f64() {
+                Some(float) if float.fract() == 0.0 => format!("{float:.0}"),
+                _ => number.to_string(),
+            },
             other => other.to_string(),
         };
         let key = |name: &str| {
             let item = self.item().and_then(|item| item.member(name));
-            let value = element.get(name).filter(|value| !value.is_null());
-            (name.to_owned(), value.or(item.and_then(Schema::default)).map(text).unwrap_or_default())
+            let value = element.get(name).filter(|value| !value.is_null() && *value != "");
+            (
+                name.to_owned(),
+                value.or(item.and_then(Schema::default)).map(text).unwrap_or_default(),
+            )
         };
         self.keys().map(key).collect()
     }

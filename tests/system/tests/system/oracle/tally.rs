@@ -26,6 +26,8 @@ pub(super) struct Case<'c> {
     pub(super) wrong: Wrong,
     pub(super) kind: &'c str,
     pub(super) path: &'c Path,
+    /// All that desired states.
+    pub(super) object: &'c Value,
     pub(super) desired: Option<&'c Value>,
     pub(super) live: Option<&'c Value>,
     /// What the dry run has there; or, as text, what either says of it.
@@ -128,16 +130,21 @@ impl Tally {
         let line = |name: &str, c: &Counts| {
             format!(
                 "{name:36} {:5} {:7} {:5} {:7} {:10} {:5} {:6} {:8} {:7} {:7}\n",
-                c.pairs, c.in_sync, c.drift, c.rejected, c.foretold, c.false_alarms, c.missed,
-                c.excepted, c.in_sandbox, c.applied
+                c.pairs,
+                c.in_sync,
+                c.drift,
+                c.rejected,
+                c.foretold,
+                c.false_alarms,
+                c.missed,
+                c.excepted,
+                c.in_sandbox,
+                c.applied
             )
         };
         for (kind, counts) in &self.kinds {
             lines += &line(kind, counts);
-            total.add(Tally {
-                kinds: [("all".to_owned(), *counts)].into(),
-                ..Tally::default()
-            });
+            total.add(Tally { kinds: [("all".to_owned(), *counts)].into(), ..Tally::default() });
         }
         lines += &line("all", total.of("all"));
         for (name, count) in &self.excepted {
