@@ -217,9 +217,8 @@ fn ten_thousand_elements_that_we_own_are_linear() {
         let key = |n: usize| if n == 1 { String::new() } else { format!("\"id\":{n},") };
         let (there, _) = parts(count, |n| format!(r#"{{{}"light":"x"}}"#, key(n + 1)));
         let (_, back) = parts(count, |n| format!(r#"{{"id":{},"at":[],"light":"x"}}"#, n + 1));
-        let (fields, _) = parts(count, |n| {
-            format!(r#""k:{{\"id\":{}}}":{{".":{{}},"f:light":{{}},"f:at":{{".":{{}}}}}}"#, n + 1)
-        });
+        let (fields, _) =
+            parts(count, |n| format!(r#""k:{{\"id\":{}}}":{{".":{{}},"f:light":{{}}}}"#, n + 1));
         let managed = format!(
             r#""metadata":{{"managedFields":[{{"manager":"t","operation":"Apply","apiVersion":"sea.test/v1","fieldsV1":{{"f:spec":{{"f:buoys":{{{fields}}}}}}}}}]}},"#
         );

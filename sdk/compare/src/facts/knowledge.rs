@@ -61,7 +61,10 @@ const MATCH: Fields = &[
 ];
 const FILES: Fields = &[("defaultMode", D("420"))];
 const CPU_80: &str = r#"[{"resource":{"name":"cpu","target":{"averageUtilization":80,"type":"Utilization"}},"type":"Resource"}]"#;
-const REFERENCE: Fields = &[("apiGroup", S)];
+const SCALE_UP: &str = r#"{"policies":[{"periodSeconds":15,"type":"Pods","value":4},{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max","stabilizationWindowSeconds":0}"#;
+const SCALE_DOWN: &str =
+    r#"{"policies":[{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max"}"#;
+const DEVICES: Fields = &[("allocationMode", Z("\"ExactCount\"")), ("count", E)];
 
 const TABLE: &[(&str, Fields)] = &[
     // core: pods
@@ -79,7 +82,6 @@ const TABLE: &[(&str, Fields)] = &[
             ("nodeName", E),
             ("priority", S),
             ("preemptionPolicy", D("\"PreemptLowerPriority\"")),
-            ("tolerations", E),
             ("ephemeralContainers", E),
             ("imagePullSecrets", E),
         ],
@@ -185,7 +187,6 @@ const TABLE: &[(&str, Fields)] = &[
     ("NodeSpec", &[("podCIDR", S), ("podCIDRs", S)]),
     ("ReplicationControllerSpec", &[("replicas", D("1")), ("selector", S)]),
     ("EndpointPort", &[("protocol", Z("\"TCP\"")), ("name", D("\"\""))]),
-    ("LimitRangeItem", &[("default", S), ("defaultRequest", S)]),
     // apps
     (
         "DeploymentSpec",
@@ -298,22 +299,21 @@ const TABLE: &[(&str, Fields)] = &[
             ("targetCPUUtilizationPercentage", D("80")),
         ],
     ),
-    (
-        "HPAScalingRules",
-        &[("selectPolicy", D("\"Max\"")), ("policies", S), ("stabilizationWindowSeconds", S)],
-    ),
-    ("HorizontalPodAutoscalerBehavior", &[("scaleUp", S), ("scaleDown", S)]),
-    ("PodDisruptionBudgetSpec", &[("unhealthyPodEvictionPolicy", D("\"IfHealthyBudget\""))]),
+    ("HPAScalingRules", &[("selectPolicy", D("\"Max\""))]),
+    ("HorizontalPodAutoscalerBehavior", &[("scaleUp", D(SCALE_UP)), ("scaleDown", D(SCALE_DOWN))]),
     // networking
     ("NetworkPolicyPort", &[("protocol", D("\"TCP\""))]),
     ("NetworkPolicySpec", &[("policyTypes", E)]),
     ("IngressClassParametersReference", &[("scope", D("\"Cluster\""))]),
     ("HTTPIngressPath", &[("pathType", D("\"ImplementationSpecific\""))]),
     // rbac
-    ("Subject", REFERENCE),
     ("RoleRef", &[("apiGroup", Z("\"rbac.authorization.k8s.io\""))]),
     ("RoleBinding", &[("roleRef", I)]),
     ("ClusterRoleBinding", &[("roleRef", I)]),
+    // devices
+    ("DeviceRequest", DEVICES),
+    ("ExactDeviceRequest", DEVICES),
+    ("DeviceSubRequest", DEVICES),
     // admission
     ("MutatingWebhook", WEBHOOK),
     ("ValidatingWebhook", WEBHOOK),

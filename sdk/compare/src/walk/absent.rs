@@ -122,7 +122,11 @@ fn reads_as_absent(desired: &Value<'_>, node: &Node<'_>) -> bool {
     if node.is_unknown() {
         return scalar::is_hollow(desired);
     }
-    if scalar::is_default(desired, node) || (node.empty_is_unset() && scalar::is_zero(desired)) {
+    // A struct that is not there was not defaulted either: a default of its own depends on a neighbour.
+    let conditional = matches!(desired, Value::Object(_)) && node.default_text() != Some("{}");
+    if !conditional && scalar::is_default(desired, node)
+        || (node.empty_is_unset() && scalar::is_zero(desired))
+    {
         return true;
     }
     if !node.drops_zero() {

@@ -115,13 +115,14 @@ impl<'a> Walk<'a> {
 
 /// Whether a value that desired leaves out is there again after an apply that replaces what it is in:
 /// it is the default, or the type cannot do without it.
-fn is_kept(live: &Value<'_>, node: &Node<'_>) -> bool {
+pub(super) fn is_kept(live: &Value<'_>, node: &Node<'_>) -> bool {
     if live.is_null() || scalar::is_default(live, node) {
         return true;
     }
     match live {
         Value::Object(object) if !node.is_unknown() && !node.is_map() => {
-            (node.drops_zero() || !object.is_empty())
+            let made = node.default_text().is_some_and(|text| text.starts_with('{'));
+            (node.drops_zero() || made)
                 && object.iter().all(|(name, value)| {
                     let child = node.field(name);
                     child.is_server_set() || is_kept(value, &child)
