@@ -115,8 +115,8 @@ pub(super) const ALL: &[Exception] = &[
               there is not taken away",
         is: |case| {
             case.wrong == Wrong::Missed
-                && (ends_in(case, &["claimRef", "caBundle", "targetPort"])
-                    && case.desired.is_some_and(is_empty)
+                && (ends_in(case, &["claimRef", "caBundle", "targetPort", "imagePullSecrets"])
+                    && case.desired.is_none_or(is_empty)
                     || case.kind == "ReplicationController" && within(case, "selector"))
         },
     },

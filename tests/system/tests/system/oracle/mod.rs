@@ -11,6 +11,7 @@
 //! `TRIMTAB_ORACLE_REPORT` names a file for the table and all disagreements.
 
 mod exceptions;
+mod generate;
 mod judge;
 mod mutate;
 mod random;
@@ -27,6 +28,7 @@ use schema::{Document, Schema};
 use seeds::Seed;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tally::{Case, Tally, Wrong};
@@ -34,7 +36,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 use trimtab_compare::{Kind, facts};
 use trimtab_json::Path;
-use trimtab_system_tests::{Api, Cluster, Failure, PATIENCE, until};
+use trimtab_system_tests::{Api, Cluster, Failure, PATIENCE, objects_in, until, workspace};
 use trimtab_wasm::{Plugin, Sandbox, SandboxOptions};
 
 /// Pairs in `make test`.
@@ -47,6 +49,8 @@ const VARIANTS: usize = 12;
 const ROUNDS: usize = 4;
 /// One pair in so many goes through the sandbox as well.
 const SANDBOXED: usize = 4;
+/// How often something is made up before it counts as not to be had.
+const TRIES: usize = 60;
 /// Requests at once.
 const TOGETHER: usize = 8;
 
@@ -62,16 +66,85 @@ fn no_drift_by_us_is_no_change_by_the_server_for_every_type_that_it_keeps() -> T
             }
         }
         bench.published("oracle.test", "v1", &["Widget"]).await?;
-        let mut seeds = seeds::place(&bench.ours, objects).await?;
+        let mut seeds = seeds::place(&bench.ours, objects, seeds::NAMESPACE).await?;
         let count = seeds::complete(&bench.ours, &seeds).await?;
         // What defines a kind whose objects are judged is left as it is.
         seeds.retain(|seed| seed.object["metadata"]["name"] != "widgets.oracle.test");
         let told =
             bench.judge(seeds, number("TRIMTAB_ORACLE_PAIRS", PAIRS as u64) as usize).await?;
         report(&told, &format!("{count} kinds"))?;
+        for exception in exceptions::ALL {
+            let count = told.excepted.get(exception.name).copied().unwrap_or_default();
+            say(&format!("oracle: {count} times {}: {}", exception.name, exception.why));
+        }
         cluster.shutdown().await;
         Ok(())
     })
+}
+
+#[test]
+fn no_drift_by_us_is_no_change_by_the_server_for_the_definitions_of_others() -> Test {
+    let folder = corpus();
+    if !folder.is_dir() {
+        say(&format!(
+            "skipped: {} is not there (real manifests, beside the checkout)",
+            folder.display()
+        ));
+        return Ok(());
+    }
+    run(async {
+        let cluster = Cluster::start(&say).await?;
+        let bench = Bench::new(&cluster).await?;
+        let mut random = Random::new(number("TRIMTAB_ORACLE_SEED", SEED));
+        let (mut seeds, mut without) = (Vec::new(), Vec::new());
+        for definition in objects_in(&folder)? {
+            if definition["kind"] == "CustomResourceDefinition" {
+                bench.ours.apply_by_force(&definition).await?;
+                for kind in bench.made_up(&definition, &mut random).await? {
+                    match kind {
+                        Ok(seed) => seeds.push(seed),
+                        Err(why) => without.push(why),
+                    }
+                }
+            }
+        }
+        for why in &without {
+            say(&format!("oracle: none of {TRIES} made-up objects is valid: {why}"));
+        }
+        ensure!(seeds.len() > without.len(), "too few kinds: {without:#?}");
+        let what = format!("{} kinds of others, {} without", seeds.len(), without.len());
+        let pairs = number("TRIMTAB_ORACLE_PAIRS", PAIRS as u64) as usize / 3;
+        report(&bench.judge(seeds, pairs).await?, &what)?;
+        cluster.shutdown().await;
+        Ok(())
+    })
+}
+
+/// Real manifests, beside the checkout.
+fn corpus() -> PathBuf {
+    workspace().join("../shared/corpus")
+}
+
+/// For each of these objects, which were applied as declared: nothing differs; one meaningful change
+/// of a stated value is found, where it is; and one mere respelling is no difference. Gives how many
+/// objects that was.
+///
+/// # Errors
+/// One for which it is not so.
+pub(crate) async fn every_change_is_found(
+    cluster: &Cluster,
+    objects: Vec<Value>,
+    namespace: &str,
+) -> Result<usize> {
+    let bench = Bench::bare(cluster)?;
+    let random = Random::new(number("TRIMTAB_ORACLE_SEED", SEED));
+    let seeds = seeds::place(&bench.ours, objects, namespace).await?;
+    let count = seeds.len();
+    for seed in seeds {
+        let name = format!("{} {}", seed.kind, seed.object["metadata"]["name"]);
+        bench.found(&seed, random.fork(&name)).await.context(name)?;
+    }
+    Ok(count)
 }
 
 /// Tells what came of it; fails on a disagreement that no exception names.
@@ -91,14 +164,6 @@ fn report(tally: &Tally, what: &str) -> Result<()> {
         tally.disagreements.len(),
         first.join("\n")
     );
-    for exception in exceptions::ALL {
-        match tally.excepted.get(exception.name) {
-            Some(count) => {
-                say(&format!("oracle: {count} times {}: {}", exception.name, exception.why))
-            }
-            None => say(&format!("oracle: the exception \"{}\" did not occur", exception.name)),
-        }
-    }
     Ok(())
 }
 
@@ -122,8 +187,17 @@ struct Known {
 }
 
 impl Bench {
-    async fn new(cluster: &Cluster) -> Result<Arc<Self>> {
+    /// For objects that are there already.
+    fn bare(cluster: &Cluster) -> Result<Arc<Self>> {
         let (ours, theirs) = (cluster.user(MANAGER)?, cluster.user("mallory")?);
+        let sandbox = Sandbox::new(SandboxOptions::default())?;
+        let plugin = Plugin::load(&cluster.built().plugin_bytes("generic")?, &sandbox)?;
+        Ok(Arc::new(Self { ours, theirs, plugin, documents: Mutex::default() }))
+    }
+
+    async fn new(cluster: &Cluster) -> Result<Arc<Self>> {
+        let bench = Self::bare(cluster)?;
+        let theirs = &bench.theirs;
         for namespace in [seeds::NAMESPACE, seeds::APART] {
             let object =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -135,9 +209,7 @@ impl Bench {
                     .await?;
             }
         }
-        let sandbox = Sandbox::new(SandboxOptions::default())?;
-        let plugin = Plugin::load(&cluster.built().plugin_bytes("generic")?, &sandbox)?;
-        Ok(Arc::new(Self { ours, theirs, plugin, documents: Mutex::default() }))
+        Ok(bench)
     }
 
     /// Waits until the document of a group-version describes these kinds.
@@ -202,6 +274,102 @@ impl Bench {
         }
         say(&format!("oracle: took {:.1} s", start.elapsed().as_secs_f64()));
         Ok(tally)
+    }
+
+    /// One valid object of each served version that a definition has.
+    async fn made_up(
+        &self,
+        definition: &Value,
+        random: &mut Random,
+    ) -> Result<Vec<Result<Seed, String>>> {
+        let text = |pointer: &str| {
+            definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (group, kind, plural) =
+            (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
+        let mut all = Vec::new();
+        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+            let name = version["name"].as_str().unwrap_or_default();
+            if version["served"] != true {
+                continue;
+            }
+            self.published(&group, name, &[&kind]).await?;
+            let mut seed = Seed {
+                object: Value::Null,
+                group: group.clone(),
+                version: name.to_owned(),
+                kind: kind.clone(),
+                collection: match definition["spec"]["scope"] == "Namespaced" {
+                    true => {
+                        format!("/apis/{group}/{name}/namespaces/{}/{plural}", seeds::NAMESPACE)
+                    }
+                    false => format!("/apis/{group}/{name}/{plural}"),
+                },
+            };
+            let document = self
+                .ours
+                .send(Method::GET, &format!("/openapi/v3/apis/{group}/{name}"), None, None)
+                .await?;
+            let document = Document::new(document).context("no document")?;
+            let schema = document.kind(&group, name, &kind).context("no schema")?;
+            let mut last = String::new();
+            for _ in 0..TRIES {
+                let mut object = generate::object(schema, random);
+                object.insert("apiVersion".into(), format!("{group}/{name}").into());
+                object.insert("kind".into(), kind.clone().into());
+                object.insert("metadata".into(), json!({"name": format!("made-up-{name}")}));
+                seed.object = object.into();
+                match self.apply(&seed, &seed.object, "").await? {
+                    Ok(_) => {
+                        last.clear();
+                        break;
+                    }
+                    Err(refusal) => last = refusal,
+                }
+            }
+            let refused = !last.is_empty();
+            all.push(if refused { Err(format!("{kind} {name}: {last}")) } else { Ok(seed) });
+        }
+        Ok(all)
+    }
+
+    /// See [`every_change_is_found`].
+    async fn found(&self, seed: &Seed, mut random: Random) -> Result<()> {
+        let known = self.known(seed).await?;
+        let schema = known.document.kind(&seed.group, &seed.version, &seed.kind);
+        let schema = schema.context("the server's document does not describe it")?;
+        let facts = known.facts(seed)?;
+        let live = self.get(seed, &seed.object).await?;
+        let seen = |desired: &Value| match judge::ours(desired, &live, &facts)? {
+            Ours::Differences(seen) => Ok(seen),
+            Ours::Invalid(what) => bail!("desired is called invalid: {what}"),
+        };
+        let told = seen(&seed.object)?;
+        ensure!(told.is_empty(), "it was applied, and differs: {told:?}");
+        let mut respelled = seed.object.clone();
+        if let Some(how) = mutate::respelled(&mut respelled, &live, schema, &mut random) {
+            let told = seen(&respelled)?;
+            ensure!(told.is_empty(), "{how} is a difference: {told:?}");
+        }
+        for _ in 0..TRIES {
+            let mut changed = seed.object.clone();
+            let how = mutate::changed(&mut changed, schema, &mut random);
+            let how = how.context("it has no value that could be changed")?;
+            let paths = judge::changes(&seed.object, &changed, schema);
+            // What a controller aggregates is not judged; two elements with one key are an error.
+            let aggregated = changed["aggregationRule"].is_object() && how.contains(" /rules");
+            let Ok(told) = seen(&changed) else { continue };
+            if aggregated {
+                continue;
+            }
+            let found = |path: &Path| told.iter().any(|seen| judge::touch(&seen.path, path));
+            let meant =
+                |seen: &judge::Seen| paths.iter().any(|path| judge::touch(&seen.path, path));
+            ensure!(paths.iter().all(found), "{how} is not found at {paths:?}, but: {told:?}");
+            ensure!(told.iter().all(meant), "{how} is found, and more: {told:?}");
+            return Ok(());
+        }
+        bail!("none of {TRIES} changes was one")
     }
 
     /// All pairs of one seed.

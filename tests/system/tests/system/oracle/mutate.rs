@@ -25,7 +25,7 @@ const ANY: &[(usize, Change)] = &[
     (6, another),
     (3, element),
 ];
-const RESPELLING: &[(usize, Change)] = &[(4, state_live), (8, respell), (3, reorder)];
+const RESPELLING: &[(usize, Change)] = &[(4, state_live), (8, respell), (3, reorder_alike)];
 const MEANINGFUL: &[(usize, Change)] = &[(1, another)];
 
 /// How often a place is looked for that takes a change.
@@ -403,6 +403,21 @@ fn reorder(
         _ => return None,
     }
     Some("reorder")
+}
+
+/// Another order, where order says nothing.
+fn reorder_alike(
+    object: &mut Value,
+    live: &Value,
+    place: &Place<'_>,
+    random: &mut Random,
+) -> Option<&'static str> {
+    match shape(place) {
+        Shape::Object | Shape::Map | Shape::Keyed | Shape::Set => {
+            reorder(object, live, place, random)
+        }
+        _ => None,
+    }
 }
 
 /// Another value of a scalar.

@@ -59,7 +59,7 @@ pub(super) fn objects() -> Result<Vec<Value>> {
 }
 
 /// Places the objects where their kinds are served.
-pub(super) async fn place(api: &Api, objects: Vec<Value>) -> Result<Vec<Seed>> {
+pub(super) async fn place(api: &Api, objects: Vec<Value>, namespace: &str) -> Result<Vec<Seed>> {
     let served = served(api).await?;
     let place = |mut object: Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -72,7 +72,9 @@ pub(super) async fn place(api: &Api, objects: Vec<Value>) -> Result<Vec<Seed>> {
         let mut collection = root(group, version);
         if found.namespaced {
             let apart = matches!(kind.as_str(), "LimitRange" | "ResourceQuota");
-            let namespace = if apart { APART } else { NAMESPACE };
+            let stated = object["metadata"]["namespace"].as_str().map(str::to_owned);
+            let usual = if apart && namespace == NAMESPACE { APART } else { namespace };
+            let namespace = stated.as_deref().unwrap_or(usual);
             collection.push_str(&format!("/namespaces/{namespace}"));
             object["metadata"]["namespace"] = json!(namespace);
         }
