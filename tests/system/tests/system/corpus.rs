@@ -155,6 +155,7 @@ async fn differ(cluster: &Cluster, folder: &Path, source: &Source) -> Result<Str
     let objects = objects_in(folder)?;
     let namespace = source.namespace.unwrap_or("default");
     let count = every_change_is_found(cluster, objects, namespace).await?;
+    ensure!(count > 0, "no object states a value");
     Ok(format!("; of {count} objects one change each was found, and no respelling"))
 }
 
