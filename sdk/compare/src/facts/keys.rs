@@ -100,13 +100,9 @@ impl<'f> Keys<'f> {
         (index..).map_while(move |index| layout::key(bytes, at, index))
     }
 
-    /// A key field of an element. An empty text where there is a default reads as the default, as in
-    /// Go's types; where it is a value of its own, the member is compared all the same.
+    /// A key field of an element.
     pub(crate) fn key<'v>(item: &'v Value<'_>, name: &str, default: Option<&'v str>) -> Key<'v> {
         match item.get(name) {
-            Some(Value::String(text)) if text.is_empty() && default.is_some() => {
-                default.map_or(Key::Absent, Key::of_text)
-            }
             Some(value) if !value.is_null() => Key::of(value),
             _ => default.map_or(Key::Absent, Key::of_text),
         }

@@ -64,7 +64,7 @@ const CPU_80: &str = r#"[{"resource":{"name":"cpu","target":{"averageUtilization
 const SCALE_UP: &str = r#"{"policies":[{"periodSeconds":15,"type":"Pods","value":4},{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max","stabilizationWindowSeconds":0}"#;
 const SCALE_DOWN: &str =
     r#"{"policies":[{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max"}"#;
-const DEVICES: Fields = &[("allocationMode", Z("\"ExactCount\"")), ("count", E)];
+const DEVICES: Fields = &[("allocationMode", Z("\"ExactCount\""))];
 
 const TABLE: &[(&str, Fields)] = &[
     // core: pods
@@ -92,7 +92,6 @@ const TABLE: &[(&str, Fields)] = &[
     ("HTTPGetAction", &[("path", Z("\"/\"")), ("scheme", Z("\"HTTP\""))]),
     ("GRPCAction", &[("service", D("\"\""))]),
     ("ContainerPort", &[("protocol", Z("\"TCP\"")), ("hostPort", E)]),
-    ("SecurityContext", &[("procMount", D("\"Default\""))]),
     ("ObjectFieldSelector", &[("apiVersion", Z("\"v1\""))]),
     ("ResourceFieldSelector", &[("divisor", Z("\"0\""))]),
     ("SecretVolumeSource", FILES),
@@ -145,7 +144,6 @@ const TABLE: &[(&str, Fields)] = &[
             ("sessionAffinity", Z("\"None\"")),
             ("internalTrafficPolicy", D("\"Cluster\"")),
             ("externalTrafficPolicy", Z("\"Cluster\"")),
-            ("allocateLoadBalancerNodePorts", D("true")),
             ("clusterIP", S),
             ("clusterIPs", S),
             ("ipFamilies", S),
@@ -303,7 +301,6 @@ const TABLE: &[(&str, Fields)] = &[
     ("HorizontalPodAutoscalerBehavior", &[("scaleUp", D(SCALE_UP)), ("scaleDown", D(SCALE_DOWN))]),
     // networking
     ("NetworkPolicyPort", &[("protocol", D("\"TCP\""))]),
-    ("NetworkPolicySpec", &[("policyTypes", E)]),
     ("IngressClassParametersReference", &[("scope", D("\"Cluster\""))]),
     ("HTTPIngressPath", &[("pathType", D("\"ImplementationSpecific\""))]),
     // rbac
@@ -334,7 +331,7 @@ const TABLE: &[(&str, Fields)] = &[
         "CustomResourceDefinitionNames",
         &[("singular", S), ("listKind", S), ("kind", I), ("plural", I)],
     ),
-    ("CustomResourceConversion", &[("strategy", Z("\"None\""))]),
+    ("CustomResourceConversion", &[("strategy", D("\"None\""))]),
     // storage, scheduling and the rest
     (
         "StorageClass",
@@ -357,7 +354,6 @@ const TABLE: &[(&str, Fields)] = &[
             ("requiresRepublish", D("false")),
             ("seLinuxMount", D("false")),
             ("preventPodSchedulingIfMissing", D("false")),
-            ("serviceAccountTokenInSecrets", D("false")),
             ("volumeLifecycleModes", D("[\"Persistent\"]")),
         ],
     ),

@@ -24,6 +24,12 @@ pub(super) fn is_default(
         "imagePullPolicy" => {
             live.as_str() == Some(pull_policy(sibling("image").unwrap_or_default()))
         }
+        "pullPolicy" => {
+            live.as_str() == Some(pull_policy(sibling("reference").unwrap_or_default()))
+        }
+        "allocateLoadBalancerNodePorts" => {
+            sibling("type") == Some("LoadBalancer") && live.as_bool() == Some(true)
+        }
         "requests" => siblings.get("limits") == Some(live),
         "apiGroup" => {
             matches!(sibling("kind"), Some("User" | "Group"))

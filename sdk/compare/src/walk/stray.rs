@@ -128,6 +128,7 @@ pub(super) fn is_kept(live: &Value<'_>, node: &Node<'_>) -> bool {
                     child.is_server_set() || is_kept(value, &child)
                 })
         }
+        Value::String(text) if node.is_quantity() => node.drops_zero() && text == "0",
         _ => node.drops_zero() && scalar::is_zero(live),
     }
 }

@@ -1,7 +1,7 @@
 //! One value against another, and the members of two objects.
 
 use super::lookup::Members;
-use super::{Answer, Walk};
+use super::{Answer, Walk, context};
 use crate::facts::{Node, Type};
 use crate::trail::Trail;
 use crate::{CompareError, Kind, scalar};
@@ -83,7 +83,13 @@ impl<'a> Walk<'a> {
         let mut members = Members::new(held);
         for (name, desired) in wanted.iter() {
             let live = members.take(name);
-            self.member(desired, live, node, &node.field(name), &trail.field(name))?;
+            let child = node.field(name);
+            // Stated as empty is not stated: the default that follows from a neighbour is right.
+            let follows = |live| context::is_default(name, live, held, &child);
+            if child.drops_zero() && scalar::is_zero(desired) && live.is_some_and(follows) {
+                continue;
+            }
+            self.member(desired, live, node, &child, &trail.field(name))?;
         }
         if self.judges_strays() {
             for (name, value) in members.rest() {

@@ -171,7 +171,7 @@ impl<'d> Schema<'d> {
         };
         let key = |name: &str| {
             let item = self.item().and_then(|item| item.member(name));
-            let value = element.get(name).filter(|value| !value.is_null() && *value != "");
+            let value = element.get(name).filter(|value| !value.is_null());
             (
                 name.to_owned(),
                 value.or(item.and_then(Schema::default)).map(text).unwrap_or_default(),
