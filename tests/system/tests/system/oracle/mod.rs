@@ -6,7 +6,7 @@
 //! schema directs (`mutate.rs`). `judge.rs` asks both judges, `tally.rs` counts, `exceptions.rs`
 //! has the cases in which we are right to differ from the server, each with its argument.
 //!
-//! What is random comes from a seed that is told: `TRIMTAB_ORACLE_SEED` repeats a run,
+//! `others.rs` does the same for the definitions of real projects. What is random comes from a seed that is told: `TRIMTAB_ORACLE_SEED` repeats a run,
 //! `TRIMTAB_ORACLE_PAIRS` makes it longer, `TRIMTAB_ORACLE_KIND` keeps it to one kind and
 //! `TRIMTAB_ORACLE_REPORT` names a file for the table and all disagreements.
 
@@ -14,29 +14,32 @@ mod exceptions;
 mod generate;
 mod judge;
 mod mutate;
+mod others;
+mod pairs;
 mod random;
 mod schema;
 mod seeds;
 mod tally;
 
+pub(crate) use others::every_change_is_found;
+
 use crate::world::{Test, run, say};
 use anyhow::{Context as _, Result, bail, ensure};
 use http::Method;
-use judge::{MANAGER, Ours};
+use judge::MANAGER;
+use pairs::Pairs;
 use random::Random;
 use schema::{Document, Schema};
 use seeds::Seed;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use tally::{Case, Tally, Wrong};
+use tally::Tally;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
-use trimtab_compare::{Kind, facts};
-use trimtab_json::Path;
-use trimtab_system_tests::{Api, Cluster, Failure, PATIENCE, objects_in, until, workspace};
+use trimtab_compare::facts;
+use trimtab_system_tests::{Api, Cluster, Failure, PATIENCE, until};
 use trimtab_wasm::{Plugin, Sandbox, SandboxOptions};
 
 /// Pairs in `make test`.
@@ -49,8 +52,6 @@ const VARIANTS: usize = 12;
 const ROUNDS: usize = 4;
 /// One pair in so many goes through the sandbox as well.
 const SANDBOXED: usize = 4;
-/// How often something is made up before it counts as not to be had.
-const TRIES: usize = 60;
 /// Requests at once.
 const TOGETHER: usize = 8;
 
@@ -80,71 +81,6 @@ fn no_drift_by_us_is_no_change_by_the_server_for_every_type_that_it_keeps() -> T
         cluster.shutdown().await;
         Ok(())
     })
-}
-
-#[test]
-fn no_drift_by_us_is_no_change_by_the_server_for_the_definitions_of_others() -> Test {
-    let folder = corpus();
-    if !folder.is_dir() {
-        say(&format!(
-            "skipped: {} is not there (real manifests, beside the checkout)",
-            folder.display()
-        ));
-        return Ok(());
-    }
-    run(async {
-        let cluster = Cluster::start(&say).await?;
-        let bench = Bench::new(&cluster).await?;
-        let mut random = Random::new(number("TRIMTAB_ORACLE_SEED", SEED));
-        let (mut seeds, mut without) = (Vec::new(), Vec::new());
-        for definition in objects_in(&folder)? {
-            if definition["kind"] == "CustomResourceDefinition" {
-                bench.ours.apply_by_force(&definition).await?;
-                for kind in bench.made_up(&definition, &mut random).await? {
-                    match kind {
-                        Ok(seed) => seeds.push(seed),
-                        Err(why) => without.push(why),
-                    }
-                }
-            }
-        }
-        for why in &without {
-            say(&format!("oracle: none of {TRIES} made-up objects is valid: {why}"));
-        }
-        ensure!(seeds.len() > without.len(), "too few kinds: {without:#?}");
-        let what = format!("{} kinds of others, {} without", seeds.len(), without.len());
-        let pairs = number("TRIMTAB_ORACLE_PAIRS", PAIRS as u64) as usize / 3;
-        report(&bench.judge(seeds, pairs).await?, &what)?;
-        cluster.shutdown().await;
-        Ok(())
-    })
-}
-
-/// Real manifests, beside the checkout.
-fn corpus() -> PathBuf {
-    workspace().join("../shared/corpus")
-}
-
-/// For each of these objects, which were applied as declared: nothing differs; one meaningful change
-/// of a stated value is found, where it is; and one mere respelling is no difference. Gives how many
-/// objects have a value that could be changed.
-///
-/// # Errors
-/// One for which it is not so.
-pub(crate) async fn every_change_is_found(
-    cluster: &Cluster,
-    objects: Vec<Value>,
-    namespace: &str,
-) -> Result<usize> {
-    let bench = Bench::bare(cluster)?;
-    let random = Random::new(number("TRIMTAB_ORACLE_SEED", SEED));
-    let seeds = seeds::place(&bench.ours, objects, namespace).await?;
-    let mut count = 0;
-    for seed in seeds {
-        let name = format!("{} {}", seed.kind, seed.object["metadata"]["name"]);
-        count += usize::from(bench.found(&seed, random.fork(&name)).await.context(name)?);
-    }
-    Ok(count)
 }
 
 /// Tells what came of it; fails on a disagreement that no exception names.
@@ -274,103 +210,6 @@ impl Bench {
         }
         say(&format!("oracle: took {:.1} s", start.elapsed().as_secs_f64()));
         Ok(tally)
-    }
-
-    /// One valid object of each served version that a definition has.
-    async fn made_up(
-        &self,
-        definition: &Value,
-        random: &mut Random,
-    ) -> Result<Vec<Result<Seed, String>>> {
-        let text = |pointer: &str| {
-            definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let (group, kind, plural) =
-            (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
-        let mut all = Vec::new();
-        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
-            let name = version["name"].as_str().unwrap_or_default();
-            if version["served"] != true {
-                continue;
-            }
-            self.published(&group, name, &[&kind]).await?;
-            let mut seed = Seed {
-                object: Value::Null,
-                group: group.clone(),
-                version: name.to_owned(),
-                kind: kind.clone(),
-                collection: match definition["spec"]["scope"] == "Namespaced" {
-                    true => {
-                        format!("/apis/{group}/{name}/namespaces/{}/{plural}", seeds::NAMESPACE)
-                    }
-                    false => format!("/apis/{group}/{name}/{plural}"),
-                },
-            };
-            let document = self
-                .ours
-                .send(Method::GET, &format!("/openapi/v3/apis/{group}/{name}"), None, None)
-                .await?;
-            let document = Document::new(document).context("no document")?;
-            let schema = document.kind(&group, name, &kind).context("no schema")?;
-            let mut last = String::new();
-            for _ in 0..TRIES {
-                let mut object = generate::object(schema, random);
-                object.insert("apiVersion".into(), format!("{group}/{name}").into());
-                object.insert("kind".into(), kind.clone().into());
-                object.insert("metadata".into(), json!({"name": format!("made-up-{name}")}));
-                seed.object = object.into();
-                match self.apply(&seed, &seed.object, "").await? {
-                    Ok(_) => {
-                        last.clear();
-                        break;
-                    }
-                    Err(refusal) => last = refusal,
-                }
-            }
-            let refused = !last.is_empty();
-            all.push(if refused { Err(format!("{kind} {name}: {last}")) } else { Ok(seed) });
-        }
-        Ok(all)
-    }
-
-    /// See [`every_change_is_found`].
-    async fn found(&self, seed: &Seed, mut random: Random) -> Result<bool> {
-        let known = self.known(seed).await?;
-        let schema = known.document.kind(&seed.group, &seed.version, &seed.kind);
-        let schema = schema.context("the server's document does not describe it")?;
-        let facts = known.facts(seed)?;
-        let live = self.get(seed, &seed.object).await?;
-        let seen = |desired: &Value| match judge::ours(desired, &live, &facts)? {
-            Ours::Differences(seen) => Ok(seen),
-            Ours::Invalid(what) => bail!("desired is called invalid: {what}"),
-        };
-        let told = seen(&seed.object)?;
-        ensure!(told.is_empty(), "it was applied, and differs: {told:?}");
-        let mut respelled = seed.object.clone();
-        if let Some(how) = mutate::respelled(&mut respelled, &live, schema, &mut random) {
-            let told = seen(&respelled)?;
-            ensure!(told.is_empty(), "{how} is a difference: {told:?}");
-        }
-        for _ in 0..TRIES {
-            let mut changed = seed.object.clone();
-            let how = mutate::changed(&mut changed, schema, &mut random);
-            // Some state nothing but their name.
-            let Some(how) = how else { return Ok(false) };
-            let paths = judge::changes(&seed.object, &changed, schema);
-            // What a controller aggregates is not judged; two elements with one key are an error.
-            let aggregated = changed["aggregationRule"].is_object() && how.contains(" /rules");
-            let Ok(told) = seen(&changed) else { continue };
-            if aggregated {
-                continue;
-            }
-            let found = |path: &Path| told.iter().any(|seen| judge::touch(&seen.path, path));
-            let meant =
-                |seen: &judge::Seen| paths.iter().any(|path| judge::touch(&seen.path, path));
-            ensure!(paths.iter().all(found), "{how} is not found at {paths:?}, but: {told:?}");
-            ensure!(told.iter().all(meant), "{how} is found, and more: {told:?}");
-            return Ok(true);
-        }
-        bail!("none of {TRIES} changes was one")
     }
 
     /// All pairs of one seed.
@@ -529,185 +368,5 @@ fn answer(answer: Result<Value>) -> Result<Result<Value, String>> {
             Some(Failure { code: 429 | 503 | 504, .. }) | None => Err(error),
             Some(failure) => Ok(Err(failure.message.clone())),
         },
-    }
-}
-
-/// Pairs with one live object.
-#[derive(Clone, Copy)]
-struct Pairs<'p> {
-    bench: &'p Bench,
-    seed: &'p Seed,
-    schema: Schema<'p>,
-    facts: &'p Arc<[u8]>,
-    live: &'p Value,
-}
-
-impl Pairs<'_> {
-    /// One pair. Whether it is a drift that the server would correct.
-    async fn judge(
-        &self,
-        desired: &Value,
-        mutations: &[String],
-        tally: &mut Tally,
-        sandboxed: bool,
-    ) -> Result<bool> {
-        let told = || format!("{mutations:?} makes {desired}\nlive is {}", self.live);
-        let ours = judge::ours(desired, self.live, self.facts).with_context(told)?;
-        let counts = tally.of(&self.seed.kind);
-        counts.pairs += 1;
-        if sandboxed {
-            counts.in_sandbox += 1;
-            let plugin = &self.bench.plugin;
-            judge::same_in_the_sandbox(plugin, desired, self.live, self.facts, &ours)
-                .with_context(told)?;
-        }
-        let answer = match self.bench.apply(self.seed, desired, "&dryRun=All").await? {
-            Ok(answer) => answer,
-            Err(refusal) => {
-                self.refused(desired, mutations, &ours, &refusal, tally);
-                return Ok(false);
-            }
-        };
-        let seen = match &ours {
-            Ours::Differences(seen) => seen,
-            Ours::Invalid(what) => {
-                let root = Path::root();
-                tally.disagree(&self.case(Wrong::Refused, &root, desired, None, what, mutations));
-                return Ok(false);
-            }
-        };
-        let changes = judge::changes(self.live, &answer, self.schema);
-        let judged: Vec<_> = seen.iter().filter(|seen| seen.kind != Kind::Stray).collect();
-        let real: Vec<_> = judged
-            .iter()
-            .filter(|seen| {
-                !(seen.kind == Kind::Released && seen.held)
-                    || changes.iter().any(|change| judge::touch(change, &seen.path))
-            })
-            .collect();
-        for seen in &real {
-            if !changes.iter().any(|change| judge::touch(change, &seen.path)) {
-                let word = seen.kind.name();
-                tally.disagree(&self.case(
-                    Wrong::FalseAlarm,
-                    &seen.path,
-                    desired,
-                    Some(&answer),
-                    word,
-                    mutations,
-                ));
-            }
-        }
-        for change in &changes {
-            // What follows from a neighbour is told by the neighbour: a default that depends on it,
-            // a setting that the server drops with it.
-            let beside =
-                |seen: &Path| change.parent().is_some_and(|parent| seen.parent() == Some(parent));
-            let found =
-                judged.iter().any(|seen| judge::touch(change, &seen.path) || beside(&seen.path));
-            if !found && (real.is_empty() || self.is_stated(change, desired)?) {
-                tally.disagree(&self.case(
-                    Wrong::Missed,
-                    change,
-                    desired,
-                    Some(&answer),
-                    "",
-                    mutations,
-                ));
-            }
-        }
-        let counts = tally.of(&self.seed.kind);
-        match changes.is_empty() {
-            true => counts.in_sync += 1,
-            false => counts.drift += 1,
-        }
-        Ok(!changes.is_empty())
-    }
-
-    /// The server does not take desired: whether we told so is counted.
-    fn refused(
-        &self,
-        desired: &Value,
-        mutations: &[String],
-        ours: &Ours,
-        refusal: &str,
-        tally: &mut Tally,
-    ) {
-        let counts = tally.of(&self.seed.kind);
-        counts.rejected += 1;
-        let foretold = match ours {
-            Ours::Invalid(_) => true,
-            Ours::Differences(seen) => seen.iter().any(|seen| seen.kind == Kind::Pruned),
-        };
-        counts.foretold += usize::from(foretold);
-        if matches!(ours, Ours::Differences(seen) if seen.iter().all(|seen| seen.kind == Kind::Stray))
-        {
-            let root = Path::root();
-            tally.disagree(&self.case(Wrong::Overlooked, &root, desired, None, refusal, mutations));
-        }
-    }
-
-    /// Desired was applied: nothing is left of the drift.
-    fn left(&self, desired: &Value, mutations: &[String], tally: &mut Tally) -> Result<()> {
-        tally.of(&self.seed.kind).applied += 1;
-        match judge::ours(desired, self.live, self.facts)? {
-            Ours::Invalid(what) => {
-                tally.disagree(&self.case(
-                    Wrong::Left,
-                    &Path::root(),
-                    desired,
-                    None,
-                    &what,
-                    mutations,
-                ));
-            }
-            Ours::Differences(seen) => {
-                for seen in seen
-                    .iter()
-                    .filter(|it| it.kind != Kind::Stray && !(it.kind == Kind::Released && it.held))
-                {
-                    let word = seen.kind.name();
-                    tally.disagree(&self.case(
-                        Wrong::Left,
-                        &seen.path,
-                        desired,
-                        None,
-                        word,
-                        mutations,
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether desired has a say in the place: it states it, or we stated it before.
-    fn is_stated(&self, path: &Path, desired: &Value) -> Result<bool> {
-        Ok(judge::at(desired, path, Some(self.schema)).is_some()
-            || judge::is_ours(self.live, path)?)
-    }
-
-    fn case<'c>(
-        &'c self,
-        wrong: Wrong,
-        path: &'c Path,
-        desired: &'c Value,
-        answer: Option<&'c Value>,
-        text: &'c str,
-        mutations: &'c [String],
-    ) -> Case<'c> {
-        let schema = Some(self.schema);
-        Case {
-            wrong,
-            kind: &self.seed.kind,
-            path,
-            object: desired,
-            desired: judge::at(desired, path, schema),
-            live: judge::at(self.live, path, schema),
-            answer: answer.and_then(|answer| judge::at(answer, path, schema)),
-            text,
-            schema,
-            mutations,
-        }
     }
 }

@@ -81,10 +81,12 @@ fn one(
         })?;
         let before = object.clone();
         // As text: another order is another text, and no other value.
-        if let Some(what) = change(object, live, place, random)
-            && object.to_string() != before.to_string()
-        {
-            return Some(format!("{what} {}", place.pointer));
+        let text = object.to_string();
+        if let Some(what) = change(object, live, place, random) {
+            let now = object.to_string();
+            if now != text {
+                return Some(format!("{what} {}", place.pointer));
+            }
         }
         *object = before;
     }
