@@ -152,7 +152,7 @@ fn custom_resources_store_what_is_stated() {
             (r#""flag":"none""#, r#""sails":1"#, ""),
             (r#""sails":1"#, r#""sails":1,"flag":"none","crew":[]"#, ""),
             (r#""crew":[{"name":"a"}]"#, r#""crew":[{"name":"a","rank":"mate"}]"#, ""),
-            (r#""hold":{"x":{},"y":null}"#, r#""hold":{"z":1}"#, ""),
+            (r#""hold":{"x":{},"y":null}"#, r#""hold":{"z":1}"#, "missing /spec/hold/x"),
             (r#""hold":{"x":"1"}"#, r#""hold":{"x":1}"#, "changed /spec/hold/x"),
             (r#""rudder":1"#, r#""sails":1"#, "pruned /spec/rudder"),
             (

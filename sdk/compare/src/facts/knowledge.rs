@@ -293,7 +293,7 @@ const TABLE: &[(&str, Fields)] = &[
         &[
             ("minReplicas", D("1")),
             ("metrics", M),
-            ("metrics", D(CPU_80)),
+            ("metrics", Z(CPU_80)),
             ("targetCPUUtilizationPercentage", D("80")),
         ],
     ),

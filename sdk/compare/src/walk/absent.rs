@@ -24,7 +24,9 @@ impl<'a> Walk<'a> {
         if let Some(expected) = mismatch(desired, node) {
             return Err(wrong_type(expected, desired, trail));
         }
-        if reads_as_absent(desired, node) {
+        // What a known type leaves open is stored as it is sent, empty objects too.
+        let open = self.known && node.is_unknown();
+        if !open && reads_as_absent(desired, node) {
             return Ok(());
         }
         if is_unlisted(parent, node) {

@@ -57,6 +57,17 @@ pub(super) fn is_default(
     }
 }
 
+/// The same of a member that desired states as empty or lets go. (Of a pod template, servers since
+/// 1.28 default no host port any more: there it only is never stray.)
+pub(super) fn is_default_of_stated(
+    name: &str,
+    live: &Value<'_>,
+    siblings: &Object<'_>,
+    node: &Node<'_>,
+) -> bool {
+    name != "hostPort" && is_default(name, live, siblings, node)
+}
+
 /// What the autoscaler's defaults allow in a quarter of a minute.
 fn is_default_policy(policy: &Value<'_>) -> bool {
     let number = |name: &str| match policy.get(name) {

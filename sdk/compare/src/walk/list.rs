@@ -1,7 +1,7 @@
 //! Lists: keyed, sets, atomic and multisets.
 
 use super::lookup::{By, Elements};
-use super::value::wrong_type;
+use super::value::{asks_for_nothing, wrong_type};
 use super::{Answer, Walk, context};
 use crate::facts::{List, Node};
 use crate::trail::Trail;
@@ -26,7 +26,7 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) -> Answer {
-        if wanted.is_empty() && node.empty_is_unset() {
+        if wanted.is_empty() && asks_for_nothing(desired, live, node) {
             return Ok(());
         }
         match node.list() {

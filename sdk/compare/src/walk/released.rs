@@ -75,9 +75,7 @@ impl<'a> Walk<'a> {
             }
             let child = node.field(name);
             let here = trail.field(name);
-            // (Of a pod template, servers since 1.28 default no host port any more.)
-            let default = || name != "hostPort" && context::is_default(name, value, live, &child);
-            if desired.is_none() && default() {
+            if desired.is_none() && context::is_default_of_stated(name, value, live, &child) {
                 continue;
             }
             match desired {

@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
             let live = members.take(name);
             let child = node.field(name);
             // Stated as empty is not stated: the default that follows from a neighbour is right.
-            let follows = |live| context::is_default(name, live, held, &child);
+            let follows = |live| context::is_default_of_stated(name, live, held, &child);
             if child.drops_zero() && scalar::is_zero(desired) && live.is_some_and(follows) {
                 continue;
             }
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether an empty value is stated where the server fills empty values, as it has done in live.
-fn asks_for_nothing(desired: &Value<'_>, live: &Value<'_>, node: &Node<'_>) -> bool {
+pub(super) fn asks_for_nothing(desired: &Value<'_>, live: &Value<'_>, node: &Node<'_>) -> bool {
     (node.empty_is_unset() && scalar::is_zero(desired))
         || (node.defaults_zero() && scalar::is_zero(desired) && scalar::is_default(live, node))
 }
