@@ -16,14 +16,17 @@
 //! | Sets by their elements; atomic lists in order. | `x-kubernetes-list-type` |
 //! | In Go types a zero or empty value reads like an absent field, unless the field is a pointer (`runAsUser: 0`, `automountServiceAccountToken: false`, `emptyDir: {}`). In custom resources what is stated is stored. | `omitempty` in k8s.io/api; CRDs are stored as sent |
 //! | An empty value where the server allocates or defaults (`clusterIP: ""`, `timeoutSeconds: 0`) asks for nothing. | the Go defaulting functions and allocators |
-//! | base64 by content; `stringData` folds into `data`. | Secret |
+//! | base64 by content in Kubernetes' own types; `stringData` folds into `data`. | Secret |
 //! | Go durations in custom resources when live is in Go's own spelling (`1h` = `1h0m0s`). | `time.Duration.String`, by which controllers rewrite |
 //! | HPA metrics are a multiset; duplicates and empty entries in live are dropped. | the HPA controller reorders them |
 //! | Finalizers, owner references: desired is a subset of live. | controllers add theirs |
 //! | Live alone has an element of a keyed list, or of a map whose keys nobody defaults: stray. Anything else that live alone has is stray only where `managedFields` shows that a person or tool wrote it. Defaults, allocated and injected values never are. | DESIGN "Comparing" |
+//! | Within an atomic list or map of a known type: what live alone has is changed, whoever wrote it, unless it is a default: an apply replaces the whole. | structured-merge-diff |
 //! | A field that we applied before and no longer state: released. | `managedFields`, operation Apply |
 //! | A field that the schema does not have: pruned. | structural schemas drop unknown fields |
 //! | A value of a type that the schema does not allow is an error, told without the value. | the API server refuses it |
+//!
+//! All of it is held against the API server: docs/comparison.md has how, and the named exceptions.
 //!
 //! Start reading at `walk/mod.rs`.
 

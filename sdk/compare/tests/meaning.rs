@@ -152,7 +152,7 @@ fn custom_resources_store_what_is_stated() {
             (r#""flag":"none""#, r#""sails":1"#, ""),
             (r#""sails":1"#, r#""sails":1,"flag":"none","crew":[]"#, ""),
             (r#""crew":[{"name":"a"}]"#, r#""crew":[{"name":"a","rank":"mate"}]"#, ""),
-            (r#""hold":{"x":{},"y":null}"#, r#""hold":{"z":1}"#, ""),
+            (r#""hold":{"x":{},"y":null}"#, r#""hold":{"z":1}"#, "missing /spec/hold/x"),
             (r#""hold":{"x":"1"}"#, r#""hold":{"x":1}"#, "changed /spec/hold/x"),
             (r#""rudder":1"#, r#""sails":1"#, "pruned /spec/rudder"),
             (
@@ -252,7 +252,7 @@ fn atomic_lists_go_by_their_order_and_let_defaults_be() {
             (
                 r#""legs":[{"to":"a"}]"#,
                 r#""legs":[{"to":"a","by":"oar"}]"#,
-                "stray /spec/legs/0/by",
+                "changed /spec/legs/0/by",
             ),
             (r#""stops":["a","b"]"#, r#""stops":["b","a"]"#, ""),
             (
@@ -317,7 +317,7 @@ fn services_keep_what_the_server_allocates() {
             (
                 r#""selector":{"a":"b"}"#,
                 r#""selector":{"a":"b","c":"d"}"#,
-                "stray /spec/selector/c",
+                "changed /spec/selector/c",
             ),
         ],
     );
@@ -426,7 +426,7 @@ fn what_cannot_change_says_so() {
             (
                 r#""selector":{"matchLabels":{"a":"1"}}"#,
                 r#""selector":{"matchLabels":{"a":"1","b":"2"}}"#,
-                "stray /spec/selector/matchLabels/b fixed /spec/selector",
+                "changed /spec/selector/matchLabels/b fixed /spec/selector",
             ),
         ],
     );

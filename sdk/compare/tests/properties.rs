@@ -76,6 +76,41 @@ fn object() -> impl Strategy<Value = Value<'static>> {
     )
 }
 
+/// Two objects with the same members and list lengths, and scalars of their own: no side leaves out
+/// what only the other has, so that nothing but values decides.
+fn alike() -> impl Strategy<Value = (Value<'static>, Value<'static>)> {
+    let scalar = || {
+        prop_oneof![
+            (1_i64..3).prop_map(Value::from),
+            prop::sample::select(vec!["a", "1", "1.0"]).prop_map(Value::from)
+        ]
+    };
+    let leaf = (scalar(), scalar());
+    let tree = leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4).prop_map(|pairs| {
+                let (one, other) = pairs.into_iter().unzip();
+                (Value::Array(one), Value::Array(other))
+            }),
+            prop::collection::btree_map(prop::sample::select(NAMES.to_vec()), inner, 1..4)
+                .prop_map(|members| {
+                    let half = |side: fn(&(Value<'static>, Value<'static>)) -> Value<'static>| {
+                        Value::Object(
+                            members.iter().map(|(name, pair)| (*name, side(pair))).collect(),
+                        )
+                    };
+                    (half(|pair| pair.0.clone()), half(|pair| pair.1.clone()))
+                }),
+        ]
+    });
+    tree.prop_map(|(one, other)| {
+        let whole = |spec: Value<'static>| {
+            Value::Object(Object::new().with("kind", "Ship").with("spec", spec))
+        };
+        (whole(one), whole(other))
+    })
+}
+
 /// What server-side apply does where nothing is known of the type.
 fn apply(desired: &Value<'static>, live: &Value<'static>) -> Value<'static> {
     match (desired, live) {
@@ -137,6 +172,55 @@ proptest! {
             let _ = compare(&desired, Some(&live), Facts::new(&facts), &options);
         }
         let _ = managed_fields::attribute(&live, &[Path::root()]);
+    }
+
+    #[test]
+    fn any_text_and_any_facts_are_compared_without_panic(
+        desired in prop::collection::vec(any::<u8>(), 0..200),
+        live in prop::collection::vec(any::<u8>(), 0..200),
+        object in object(),
+        mut facts in prop::collection::vec(any::<u8>(), 0..400),
+        known in any::<bool>(),
+    ) {
+        // Half of the buffers claim to be of our version.
+        if let (true, Some(first)) = (known, facts.first_mut()) {
+            *first = trimtab_compare::facts::VERSION;
+        }
+        let facts = Facts::new(&facts);
+        let options = Options { managers: &["a"], predecessors: &[""], ..Options::default() };
+        let _ = compare(&object, Some(&object), facts, &options);
+        // What is no JSON is never compared; what is, whatever it is, is.
+        for bytes in [&desired, &live] {
+            if let Ok(value) = parse(bytes) {
+                let _ = compare(&value, Some(&object), facts, &options);
+                let _ = compare(&object, Some(&value), facts, &options);
+                let _ = compare(&value, None, facts, &options);
+            }
+        }
+    }
+
+    #[test]
+    fn any_two_values_are_compared_without_panic(
+        one in value(),
+        other in value(),
+        of in object(),
+        facts in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
+        let known = common::facts_of(&of);
+        for facts in [Facts::NONE, Facts::new(&known), Facts::new(&facts)] {
+            let _ = compare(&one, Some(&other), facts, &Options::default());
+            let _ = compare(&one, None, facts, &Options::default());
+        }
+    }
+
+    #[test]
+    fn without_a_schema_two_objects_that_state_the_same_members_differ_both_ways_or_not_at_all(
+        (one, other) in alike(),
+    ) {
+        let differs = |desired, live| {
+            compare(desired, Some(live), Facts::NONE, &Options::default()).map(|all| !all.is_empty())
+        };
+        prop_assert_eq!(differs(&one, &other), differs(&other, &one));
     }
 
     #[test]
@@ -217,9 +301,8 @@ fn ten_thousand_elements_that_we_own_are_linear() {
         let key = |n: usize| if n == 1 { String::new() } else { format!("\"id\":{n},") };
         let (there, _) = parts(count, |n| format!(r#"{{{}"light":"x"}}"#, key(n + 1)));
         let (_, back) = parts(count, |n| format!(r#"{{"id":{},"at":[],"light":"x"}}"#, n + 1));
-        let (fields, _) = parts(count, |n| {
-            format!(r#""k:{{\"id\":{}}}":{{".":{{}},"f:light":{{}},"f:at":{{".":{{}}}}}}"#, n + 1)
-        });
+        let (fields, _) =
+            parts(count, |n| format!(r#""k:{{\"id\":{}}}":{{".":{{}},"f:light":{{}}}}"#, n + 1));
         let managed = format!(
             r#""metadata":{{"managedFields":[{{"manager":"t","operation":"Apply","apiVersion":"sea.test/v1","fieldsV1":{{"f:spec":{{"f:buoys":{{{fields}}}}}}}}}]}},"#
         );

@@ -28,7 +28,7 @@ impl<'v> Key<'v> {
     pub(crate) fn of(value: &'v Value<'_>) -> Self {
         match value {
             Value::Bool(value) => Key::Bool(*value),
-            Value::Number(text) => Key::Number(text),
+            Value::Number(text) => Key::Number(whole(text)),
             Value::String(text) => Key::String(text),
             Value::Null | Value::Array(_) | Value::Object(_) => Key::Absent,
         }
@@ -126,6 +126,14 @@ impl<'f> Keys<'f> {
             (name.to_owned(), Self::key(item, name, default).text().to_owned())
         };
         self.iter().map(text).collect()
+    }
+}
+
+/// A number without a fraction of zeros: `80` of `80.0`. (A key with an exponent equals only itself.)
+fn whole(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|byte| byte == b'0') => whole,
+        _ => text,
     }
 }
 

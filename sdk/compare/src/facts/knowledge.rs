@@ -61,7 +61,10 @@ const MATCH: Fields = &[
 ];
 const FILES: Fields = &[("defaultMode", D("420"))];
 const CPU_80: &str = r#"[{"resource":{"name":"cpu","target":{"averageUtilization":80,"type":"Utilization"}},"type":"Resource"}]"#;
-const REFERENCE: Fields = &[("apiGroup", S)];
+const SCALE_UP: &str = r#"{"policies":[{"periodSeconds":15,"type":"Pods","value":4},{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max","stabilizationWindowSeconds":0}"#;
+const SCALE_DOWN: &str =
+    r#"{"policies":[{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max"}"#;
+const DEVICES: Fields = &[("allocationMode", Z("\"ExactCount\""))];
 
 const TABLE: &[(&str, Fields)] = &[
     // core: pods
@@ -79,7 +82,6 @@ const TABLE: &[(&str, Fields)] = &[
             ("nodeName", E),
             ("priority", S),
             ("preemptionPolicy", D("\"PreemptLowerPriority\"")),
-            ("tolerations", E),
             ("ephemeralContainers", E),
             ("imagePullSecrets", E),
         ],
@@ -90,7 +92,6 @@ const TABLE: &[(&str, Fields)] = &[
     ("HTTPGetAction", &[("path", Z("\"/\"")), ("scheme", Z("\"HTTP\""))]),
     ("GRPCAction", &[("service", D("\"\""))]),
     ("ContainerPort", &[("protocol", Z("\"TCP\"")), ("hostPort", E)]),
-    ("SecurityContext", &[("procMount", D("\"Default\""))]),
     ("ObjectFieldSelector", &[("apiVersion", Z("\"v1\""))]),
     ("ResourceFieldSelector", &[("divisor", Z("\"0\""))]),
     ("SecretVolumeSource", FILES),
@@ -143,7 +144,6 @@ const TABLE: &[(&str, Fields)] = &[
             ("sessionAffinity", Z("\"None\"")),
             ("internalTrafficPolicy", D("\"Cluster\"")),
             ("externalTrafficPolicy", Z("\"Cluster\"")),
-            ("allocateLoadBalancerNodePorts", D("true")),
             ("clusterIP", S),
             ("clusterIPs", S),
             ("ipFamilies", S),
@@ -182,9 +182,9 @@ const TABLE: &[(&str, Fields)] = &[
     ),
     ("PersistentVolumeClaim", &[("status", S), ("apiVersion", S), ("kind", S)]),
     ("Node", &[("spec", S)]),
+    ("NodeSpec", &[("podCIDR", S), ("podCIDRs", S)]),
     ("ReplicationControllerSpec", &[("replicas", D("1")), ("selector", S)]),
     ("EndpointPort", &[("protocol", Z("\"TCP\"")), ("name", D("\"\""))]),
-    ("LimitRangeItem", &[("default", S), ("defaultRequest", S)]),
     // apps
     (
         "DeploymentSpec",
@@ -293,26 +293,24 @@ const TABLE: &[(&str, Fields)] = &[
         &[
             ("minReplicas", D("1")),
             ("metrics", M),
-            ("metrics", D(CPU_80)),
+            ("metrics", Z(CPU_80)),
             ("targetCPUUtilizationPercentage", D("80")),
         ],
     ),
-    (
-        "HPAScalingRules",
-        &[("selectPolicy", D("\"Max\"")), ("policies", S), ("stabilizationWindowSeconds", S)],
-    ),
-    ("HorizontalPodAutoscalerBehavior", &[("scaleUp", S), ("scaleDown", S)]),
-    ("PodDisruptionBudgetSpec", &[("unhealthyPodEvictionPolicy", D("\"IfHealthyBudget\""))]),
+    ("HPAScalingRules", &[("selectPolicy", D("\"Max\""))]),
+    ("HorizontalPodAutoscalerBehavior", &[("scaleUp", D(SCALE_UP)), ("scaleDown", D(SCALE_DOWN))]),
     // networking
     ("NetworkPolicyPort", &[("protocol", D("\"TCP\""))]),
-    ("NetworkPolicySpec", &[("policyTypes", E)]),
     ("IngressClassParametersReference", &[("scope", D("\"Cluster\""))]),
     ("HTTPIngressPath", &[("pathType", D("\"ImplementationSpecific\""))]),
     // rbac
-    ("Subject", REFERENCE),
     ("RoleRef", &[("apiGroup", Z("\"rbac.authorization.k8s.io\""))]),
     ("RoleBinding", &[("roleRef", I)]),
     ("ClusterRoleBinding", &[("roleRef", I)]),
+    // devices
+    ("DeviceRequest", DEVICES),
+    ("ExactDeviceRequest", DEVICES),
+    ("DeviceSubRequest", DEVICES),
     // admission
     ("MutatingWebhook", WEBHOOK),
     ("ValidatingWebhook", WEBHOOK),
@@ -333,7 +331,7 @@ const TABLE: &[(&str, Fields)] = &[
         "CustomResourceDefinitionNames",
         &[("singular", S), ("listKind", S), ("kind", I), ("plural", I)],
     ),
-    ("CustomResourceConversion", &[("strategy", Z("\"None\""))]),
+    ("CustomResourceConversion", &[("strategy", D("\"None\""))]),
     // storage, scheduling and the rest
     (
         "StorageClass",
@@ -356,7 +354,6 @@ const TABLE: &[(&str, Fields)] = &[
             ("requiresRepublish", D("false")),
             ("seLinuxMount", D("false")),
             ("preventPodSchedulingIfMissing", D("false")),
-            ("serviceAccountTokenInSecrets", D("false")),
             ("volumeLifecycleModes", D("[\"Persistent\"]")),
         ],
     ),

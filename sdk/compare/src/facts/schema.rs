@@ -248,6 +248,11 @@ impl<'d> Schemas<'d> {
                 draft.bits |= bits::CLOSED;
             }
         }
+        // What a Go type says nothing of (RawExtension) is replaced as a whole.
+        let bare = draft.fields.is_empty() && draft.additional.is_none();
+        if draft.bits & bits::TYPE == OBJECT && bare && !owner.is_empty() {
+            draft.bits |= bits::ATOMIC_OBJECT;
+        }
         if draft.bits & bits::TYPE == ARRAY {
             self.merge(schema, &mut draft);
         }

@@ -24,7 +24,9 @@ impl<'a> Walk<'a> {
         if let Some(expected) = mismatch(desired, node) {
             return Err(wrong_type(expected, desired, trail));
         }
-        if reads_as_absent(desired, node) {
+        // What a known type leaves open is stored as it is sent, empty objects too.
+        let open = self.known && node.is_unknown();
+        if !open && reads_as_absent(desired, node) {
             return Ok(());
         }
         if is_unlisted(parent, node) {
@@ -122,7 +124,11 @@ fn reads_as_absent(desired: &Value<'_>, node: &Node<'_>) -> bool {
     if node.is_unknown() {
         return scalar::is_hollow(desired);
     }
-    if scalar::is_default(desired, node) || (node.empty_is_unset() && scalar::is_zero(desired)) {
+    // A struct that is not there was not defaulted either: a default of its own depends on a neighbour.
+    let conditional = matches!(desired, Value::Object(_)) && node.default_text() != Some("{}");
+    if !conditional && scalar::is_default(desired, node)
+        || (node.empty_is_unset() && scalar::is_zero(desired))
+    {
         return true;
     }
     if !node.drops_zero() {

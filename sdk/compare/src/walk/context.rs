@@ -8,7 +8,8 @@ use trimtab_json::{Object, Value};
 ///
 /// Sources: `SetDefaults_Container` (pull policy by tag), `SetDefaults_Service` (target port),
 /// `SetDefaults_CustomResourceDefinitionSpec` (names),
-/// `SetDefaults_NetworkPolicy` (policy types), `SetDefaults_Pod` (requests from limits, host ports).
+/// `SetDefaults_NetworkPolicy` (policy types), `SetDefaults_Subject` (API group),
+/// `SetDefaults_LimitRangeItem`, `SetDefaults_HorizontalPodAutoscaler`, `SetDefaults_Volume`, `SetDefaults_Pod` (requests from limits, host ports).
 pub(super) fn is_default(
     name: &str,
     live: &Value<'_>,
@@ -23,7 +24,26 @@ pub(super) fn is_default(
         "imagePullPolicy" => {
             live.as_str() == Some(pull_policy(sibling("image").unwrap_or_default()))
         }
+        "pullPolicy" => {
+            live.as_str() == Some(pull_policy(sibling("reference").unwrap_or_default()))
+        }
+        "allocateLoadBalancerNodePorts" => {
+            sibling("type") == Some("LoadBalancer") && live.as_bool() == Some(true)
+        }
         "requests" => siblings.get("limits") == Some(live),
+        "apiGroup" => {
+            matches!(sibling("kind"), Some("User" | "Group"))
+                && live.as_str() == Some("rbac.authorization.k8s.io")
+        }
+        "count" => {
+            sibling("allocationMode") == Some("ExactCount")
+                && matches!(live, Value::Number(n) if n == "1")
+        }
+        "emptyDir" => live.as_object().is_some_and(Object::is_empty),
+        "stabilizationWindowSeconds" => matches!(live, Value::Number(n) if n == "0"),
+        "policies" => live.as_array().unwrap_or_default().iter().all(is_default_policy),
+        "default" => is_from(live, siblings, &["max"]),
+        "defaultRequest" => is_from(live, siblings, &["default", "min"]),
         "targetPort" => siblings.get("port") == Some(live),
         "hostPort" => siblings.get("containerPort") == Some(live),
         "singular" => sibling("kind")
@@ -35,6 +55,35 @@ pub(super) fn is_default(
         "tolerations" => live.as_array().unwrap_or_default().iter().all(is_default_toleration),
         _ => false,
     }
+}
+
+/// The same of a member that desired states as empty or lets go. (Of a pod template, servers since
+/// 1.28 default no host port any more: there it only is never stray.)
+pub(super) fn is_default_of_stated(
+    name: &str,
+    live: &Value<'_>,
+    siblings: &Object<'_>,
+    node: &Node<'_>,
+) -> bool {
+    name != "hostPort" && is_default(name, live, siblings, node)
+}
+
+/// What the autoscaler's defaults allow in a quarter of a minute.
+fn is_default_policy(policy: &Value<'_>) -> bool {
+    let number = |name: &str| match policy.get(name) {
+        Some(Value::Number(text)) => &**text,
+        _ => "",
+    };
+    let rule = (policy.str_at(&["type"]).unwrap_or_default(), number("value"));
+    matches!(rule, ("Pods", "4") | ("Percent", "100")) && number("periodSeconds") == "15"
+}
+
+/// Whether each amount is that of the same resource in the first of these siblings that has it.
+fn is_from(live: &Value<'_>, siblings: &Object<'_>, sources: &[&str]) -> bool {
+    let source = |name: &str| sources.iter().find_map(|from| siblings.get(from)?.get(name));
+    let amounts = live.as_object().into_iter().flat_map(Object::iter);
+    sources.iter().any(|from| siblings.get(from).is_some())
+        && amounts.into_iter().all(|(name, amount)| source(name) == Some(amount))
 }
 
 /// `Ingress`, and `Egress` if the policy has egress rules.

@@ -1,7 +1,7 @@
 //! Lists: keyed, sets, atomic and multisets.
 
 use super::lookup::{By, Elements};
-use super::value::wrong_type;
+use super::value::{asks_for_nothing, wrong_type};
 use super::{Answer, Walk, context};
 use crate::facts::{List, Node};
 use crate::trail::Trail;
@@ -26,7 +26,7 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) -> Answer {
-        if wanted.is_empty() && node.empty_is_unset() {
+        if wanted.is_empty() && asks_for_nothing(desired, live, node) {
             return Ok(());
         }
         match node.list() {
@@ -62,8 +62,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let item = node.item();
-        // The defaults of Go types within lists are not all known, those of custom resources are.
-        self.strict = !item.is_unknown() && !item.is_go();
+        self.whole = self.known;
         for (index, (desired, live)) in wanted.iter().zip(held).enumerate() {
             if desired != live {
                 self.member(desired, Some(live), node, &item, &trail.index(index))?;
@@ -149,7 +148,9 @@ impl<'a> Walk<'a> {
         if self.judges_strays() {
             for live in elements.rest().filter(|live| !live.is_null()) {
                 let trail = trail.element(live);
-                if self.evidence(&trail) || !self.managed {
+                if self.whole {
+                    self.report(Kind::Changed, None, Some(live), &item, &trail);
+                } else if self.evidence(&trail) || !self.managed {
                     self.report(Kind::Stray, None, Some(live), &item, &trail);
                 }
             }
@@ -187,6 +188,7 @@ impl<'a> Walk<'a> {
                 left.push(value);
             }
         }
+        self.whole = self.known;
         let item = node.item();
         let mut unmatched = Vec::new();
         for (index, desired) in wanted.iter().enumerate() {

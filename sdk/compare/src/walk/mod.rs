@@ -59,6 +59,7 @@ pub fn compare<'a>(
     let mut walk = Walk::new(live, options);
     let kind = desired.str_at(&["kind"]).unwrap_or_default();
     let node = facts.root().of_kind(kind);
+    walk.known = !node.is_unknown();
     let answer = match live {
         None => walk.create(desired, wanted, &node),
         Some(Value::Object(live)) => walk.root(wanted, live, kind, &node),
@@ -83,9 +84,16 @@ struct Walk<'a> {
     /// Within the object's own metadata, and while a multiset is matched: what only live has is
     /// not looked at.
     quiet: bool,
-    /// Within a value that is replaced as a whole and whose defaults are all known: what only live
-    /// has is stray without further evidence.
+    /// Within a map that desired speaks for as a whole: where live does not say who wrote what, what
+    /// only live has is stray without further evidence.
     strict: bool,
+    /// Within a value that an apply replaces as a whole, of a type that is known: what only live has
+    /// goes with it, whoever wrote it.
+    whole: bool,
+    /// Whether anything is known of the object's type.
+    known: bool,
+    /// A Secret's `stringData`, whose members are stated in `data` too.
+    plain: Option<&'a Object<'a>>,
     /// The admission plugin LimitRanger filled in requests and limits, and says so in live.
     limited: bool,
     /// How many steps lead to the immutable field that the walk is in.
@@ -101,6 +109,9 @@ impl<'a> Walk<'a> {
             ours: Vec::new(),
             quiet: false,
             strict: false,
+            whole: false,
+            known: false,
+            plain: None,
             limited: false,
             immutable: None,
         };
@@ -200,6 +211,9 @@ impl<'a> Walk<'a> {
             if judged && wanted.get(name).is_none() {
                 self.stray(name, value, live, &node.field(name), &Trail::ROOT.field(name));
             }
+        }
+        if kind == "Secret" {
+            self.plain = wanted.get("stringData").and_then(Value::as_object);
         }
         self.released(wanted, live, node);
         Ok(())

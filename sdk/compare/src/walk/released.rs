@@ -1,12 +1,12 @@
 //! What we stated before and no longer state: our own field set in `managedFields`, against desired.
 
-use super::Walk;
 use super::lookup::{By, Elements, Members};
-use super::stray::reads_as_default;
-use crate::Kind;
+use super::stray::{is_kept, reads_as_default};
+use super::{Walk, context};
 use crate::facts::Node;
 use crate::managed_fields::{TreeStep, tree_step};
 use crate::trail::Trail;
+use crate::{Kind, scalar};
 use trimtab_json::{Object, Value};
 
 impl<'a> Walk<'a> {
@@ -56,6 +56,15 @@ impl<'a> Walk<'a> {
             if desired.is_some() && is_leaf(below) {
                 continue;
             }
+            // A Secret states the member in plain text.
+            let plain = || self.plain.and_then(|plain| plain.get(name));
+            if desired.is_none()
+                && trail.depth() == 1
+                && trail.is_field("data")
+                && plain().is_some_and(|plain| !plain.is_null())
+            {
+                continue;
+            }
             let Some(value) = held.take(name) else { continue };
             // All that live has there is stated.
             if desired == Some(value) {
@@ -66,6 +75,9 @@ impl<'a> Walk<'a> {
             }
             let child = node.field(name);
             let here = trail.field(name);
+            if desired.is_none() && context::is_default_of_stated(name, value, live, &child) {
+                continue;
+            }
             match desired {
                 Some(desired) => {
                     self.released_below(below, Some(desired), value, &child, &here);
@@ -88,8 +100,12 @@ impl<'a> Walk<'a> {
         trail: &Trail<'_>,
     ) {
         const NONE: &Object<'_> = &Object::new();
+        // Stated as empty where the server fills what is empty: it stays as it is.
+        if desired.is_some_and(|desired| node.is_server_set() && scalar::is_zero(desired)) {
+            return;
+        }
         if desired.is_none() {
-            if live.is_null() || node.is_server_set() || reads_as_default(live, node) {
+            if live.is_null() || node.is_server_set() || self.is_back(live, node) {
                 return;
             }
             if fields.is_empty() || fields.get(".").is_some() {
@@ -108,6 +124,11 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Whether a value that we let go is there again, by default.
+    fn is_back(&self, live: &Value<'_>, node: &Node<'_>) -> bool {
+        if self.known { is_kept(live, node) } else { reads_as_default(live, node) }
     }
 
     /// Elements that we own in a list. Not inlined: what it keeps is large, and objects nest deeper.

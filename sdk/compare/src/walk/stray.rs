@@ -1,4 +1,5 @@
-//! What only live has: a default, something that the control plane put there, or a stray.
+//! What only live has: a default, something that the control plane put there, or a stray. Within a
+//! value that is replaced as a whole it is changed: an apply of desired takes it away.
 
 use super::{Walk, context};
 use crate::facts::{List, Node};
@@ -10,7 +11,7 @@ impl<'a> Walk<'a> {
     /// Whether anything that only live has could be stray: not if it says who wrote what, and that
     /// is nobody but us and the control plane.
     pub(super) fn judges_strays(&self) -> bool {
-        !(self.quiet || self.managed && self.foreign.is_empty())
+        self.whole || !(self.quiet || self.managed && self.foreign.is_empty())
     }
 
     /// Live has the member `name` in an object that desired states without it; `siblings` are that
@@ -24,7 +25,19 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) {
-        if !self.judges_strays() || node.is_server_set() || reads_as_default(live, node) {
+        if !self.judges_strays() || node.is_server_set() {
+            return;
+        }
+        if self.whole {
+            let kept = is_kept(live, node)
+                || context::is_default(name, live, siblings, node)
+                || context::is_injected(name);
+            if !kept {
+                self.report(Kind::Changed, None, Some(live), node, trail);
+            }
+            return;
+        }
+        if reads_as_default(live, node) {
             return;
         }
         if self.limited && trail.is_within("resources") {
@@ -76,6 +89,9 @@ impl<'a> Walk<'a> {
         list: &Node<'_>,
         trail: &Trail<'_>,
     ) {
+        if self.whole {
+            return self.report(Kind::Changed, None, Some(live), &list.item(), trail);
+        }
         let no_element = live.as_object().is_none();
         if no_element || list.is_server_set() || context::is_injected_element(live) {
             return;
@@ -94,6 +110,26 @@ impl<'a> Walk<'a> {
         let path = trail.path();
         self.foreign.iter().any(|tree| tree.owns(path.steps()))
             && !self.ours.iter().any(|tree| tree.owns(path.steps()))
+    }
+}
+
+/// Whether a value that desired leaves out is there again after an apply that replaces what it is in:
+/// it is the default, or the type cannot do without it.
+pub(super) fn is_kept(live: &Value<'_>, node: &Node<'_>) -> bool {
+    if live.is_null() || scalar::is_default(live, node) {
+        return true;
+    }
+    match live {
+        Value::Object(object) if !node.is_unknown() && !node.is_map() => {
+            let made = node.default_text().is_some_and(|text| text.starts_with('{'));
+            (node.drops_zero() || made)
+                && object.iter().all(|(name, value)| {
+                    let child = node.field(name);
+                    child.is_server_set() || is_kept(value, &child)
+                })
+        }
+        Value::String(text) if node.is_quantity() => node.drops_zero() && text == "0",
+        _ => node.drops_zero() && scalar::is_zero(live),
     }
 }
 

@@ -1,7 +1,7 @@
 //! One value against another, and the members of two objects.
 
 use super::lookup::Members;
-use super::{Answer, Walk};
+use super::{Answer, Walk, context};
 use crate::facts::{Node, Type};
 use crate::trail::Trail;
 use crate::{CompareError, Kind, scalar};
@@ -44,23 +44,28 @@ impl<'a> Walk<'a> {
             (Value::Object(wanted), Value::Object(held)) if wanted == held && is_flat(wanted) => {
                 Ok(())
             }
+            (Value::Object(wanted), _)
+                if wanted.is_empty() && asks_for_nothing(desired, live, node) =>
+            {
+                Ok(())
+            }
             (Value::Object(wanted), Value::Object(held)) => {
-                let (strict, immutable) = (self.strict, self.immutable);
-                self.strict |= node.is_atomic_object();
+                let (whole, immutable) = (self.whole, self.immutable);
+                self.whole |= node.is_atomic_object();
                 if node.is_immutable() && immutable.is_none() {
                     self.immutable = Some(trail.depth());
                 }
                 let answer = self.members(wanted, held, node, trail);
-                (self.strict, self.immutable) = (strict, immutable);
+                (self.whole, self.immutable) = (whole, immutable);
                 answer
             }
             (Value::Array(wanted), Value::Array(held)) => {
-                let (strict, immutable) = (self.strict, self.immutable);
+                let (whole, immutable) = (self.whole, self.immutable);
                 if node.is_immutable() && immutable.is_none() {
                     self.immutable = Some(trail.depth());
                 }
                 let answer = self.list(desired, wanted, live, held, node, trail);
-                (self.strict, self.immutable) = (strict, immutable);
+                (self.whole, self.immutable) = (whole, immutable);
                 answer
             }
             _ => {
@@ -84,7 +89,13 @@ impl<'a> Walk<'a> {
         let mut members = Members::new(held);
         for (name, desired) in wanted.iter() {
             let live = members.take(name);
-            self.member(desired, live, node, &node.field(name), &trail.field(name))?;
+            let child = node.field(name);
+            // Stated as empty is not stated: the default that follows from a neighbour is right.
+            let follows = |live| context::is_default_of_stated(name, live, held, &child);
+            if child.drops_zero() && scalar::is_zero(desired) && live.is_some_and(follows) {
+                continue;
+            }
+            self.member(desired, live, node, &child, &trail.field(name))?;
         }
         if self.judges_strays() {
             for (name, value) in members.rest() {
@@ -110,7 +121,7 @@ fn is_flat(object: &Object<'_>) -> bool {
 }
 
 /// Whether an empty value is stated where the server fills empty values, as it has done in live.
-fn asks_for_nothing(desired: &Value<'_>, live: &Value<'_>, node: &Node<'_>) -> bool {
+pub(super) fn asks_for_nothing(desired: &Value<'_>, live: &Value<'_>, node: &Node<'_>) -> bool {
     (node.empty_is_unset() && scalar::is_zero(desired))
         || (node.defaults_zero() && scalar::is_zero(desired) && scalar::is_default(live, node))
 }

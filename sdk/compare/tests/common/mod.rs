@@ -13,7 +13,7 @@ const CRD: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResou
 "metadata":{"name":"ships.sea.test"},"spec":{"group":"sea.test","names":{"kind":"Ship","plural":"ships"},
 "scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{
 "type":"object","properties":{"spec":{"type":"object","properties":{
-"sails":{"type":"integer"},"flag":{"type":"string","default":"none"},"interval":{"type":"string"},
+"sails":{"type":"integer"},"flag":{"type":"string","default":"none"},"interval":{"type":"string"},"seal":{"type":"string","format":"byte"},
 "draught":{"x-kubernetes-int-or-string":true},
 "port":{"type":"string","x-kubernetes-validations":[{"rule":"self == oldSelf"}]},
 "hold":{"type":"object","x-kubernetes-preserve-unknown-fields":true},

@@ -4,14 +4,17 @@
 //! They are read from `../shared/corpus` beside the checkout and never copied into the project;
 //! where that folder is not there, each test says so and is skipped.
 
+use crate::oracle::every_change_is_found;
 use crate::world::{Test, free_port, get, run, say};
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use trimtab_system_tests::{Cluster, Drift, Host, Id, Request, Room, copy_tree, drift, workspace};
+use trimtab_system_tests::{
+    Cluster, Drift, Host, Id, Request, Room, copy_tree, drift, objects_in, workspace,
+};
 
 /// Objects to change behind the host's back, of as many kinds as there are.
 const DRIFTS: usize = 20;
@@ -84,6 +87,7 @@ fn held(source: &Source) -> Test {
         }
         let mut told = converge(&cluster, &room, source).await?;
         told.push_str(&stay(&cluster, &room, source).await?);
+        told.push_str(&differ(&cluster, &folder, source).await?);
         told.push_str(&hold(&cluster, &mut room).await?);
         say(&format!("corpus {}: {told}", source.folder));
         cluster.shutdown().await;
@@ -143,6 +147,16 @@ async fn stay(cluster: &Cluster, room: &Room, source: &Source) -> Result<String>
         round.took.as_secs_f64(),
         requests.len()
     ))
+}
+
+/// The comparison of each object that stayed: one change is found, where it is, and one respelling is
+/// none.
+async fn differ(cluster: &Cluster, folder: &Path, source: &Source) -> Result<String> {
+    let objects = objects_in(folder)?;
+    let namespace = source.namespace.unwrap_or("default");
+    let count = every_change_is_found(cluster, objects, namespace).await?;
+    ensure!(count > 0, "no object states a value");
+    Ok(format!("; of {count} objects one change each was found, and no respelling"))
 }
 
 /// Drift, found through the watch of a running host.

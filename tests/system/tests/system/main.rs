@@ -18,6 +18,7 @@ mod ignore;
 mod immutable;
 mod in_cluster;
 mod once;
+mod oracle;
 mod outage;
 mod ownership;
 mod plugins;

@@ -46,7 +46,7 @@ fn each_case_gets_its_verdict_on_a_real_api_server_converges_and_is_written_no_m
         }
         let room = cluster.room("cases")?.with_generic()?;
         room.drop_our_plugin("workloads")?;
-        room.enforce("deployment.wasm")?;
+        room.enforce("workloads.wasm")?;
         play(cluster, &room, &mut played).await?;
         let mut tally = Tally::default();
         for it in played {
