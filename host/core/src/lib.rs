@@ -13,6 +13,9 @@ pub mod gate;
 pub mod record;
 pub mod snapshot;
 
+pub mod budget;
+pub mod denial;
+pub mod fields;
 pub mod grant;
 pub mod identity;
 pub mod object;
@@ -25,7 +28,9 @@ pub mod placing;
 pub mod queue;
 pub mod redact;
 
+mod after;
 mod alike;
+mod bookkeeping;
 mod confirm;
 pub mod edit;
 mod effects;
@@ -34,6 +39,9 @@ pub mod fight;
 pub mod ownership;
 mod recreate;
 pub mod succession;
+mod taint;
 
+#[cfg(test)]
+mod gate_tests;
 #[cfg(test)]
 mod pass_tests;

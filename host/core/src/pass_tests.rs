@@ -10,7 +10,7 @@ use crate::grant::{Grant, Mode, Namespaces, Power};
 use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use crate::ignore::{Rule, Scoped};
 use crate::object::{Desired, Live, LiveObject, Origin};
-use crate::pass::World;
+use crate::pass::{Bounds, World};
 use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use crate::ports::{
     ApplyError, Clock, Cluster, Journal, JournalError, Judge, OwnedField, PluginFault, Written,
@@ -32,6 +32,8 @@ struct Script {
     rehearsal: Result<String, ApplyError>,
     write: Result<(), ApplyError>,
     journal_works: bool,
+    secrets: Vec<Arc<[u8]>>,
+    bounds: Bounds,
     calls: Mutex<Vec<String>>,
 }
 
@@ -44,6 +46,8 @@ impl Script {
             rehearsal: Ok(live("1", "trimtab")),
             write: Ok(()),
             journal_works: true,
+            secrets: Vec::new(),
+            bounds: Bounds::default(),
             calls: Mutex::default(),
         }
     }
@@ -58,8 +62,14 @@ impl Script {
 
     fn run(&self, power: &Power, snapshot: &Snapshot) -> Record {
         let redactor = Redactor::new([0; 32]);
-        let world =
-            World { judge: self, cluster: self, journal: self, clock: self, redactor: &redactor };
+        let world = World {
+            judge: self,
+            cluster: self,
+            journal: self,
+            clock: self,
+            redactor: &redactor,
+            bounds: &self.bounds,
+        };
         futures::executor::block_on(world.pass(power, snapshot, Trigger::Watch))
     }
 }
@@ -73,6 +83,10 @@ impl Judge for Script {
     async fn decide(&self, _: &Snapshot, seen: &[Difference]) -> Result<Verdict, PluginFault> {
         self.note(&format!("decide {}", seen.len()));
         self.verdict.clone()
+    }
+
+    fn secrets_read(&self) -> Vec<Arc<[u8]>> {
+        self.secrets.clone()
     }
 }
 
@@ -217,6 +231,7 @@ fn power(mode: Option<Mode>) -> Power {
             cluster_scoped: true,
             actions,
             predecessors: BTreeSet::new(),
+            terms: Default::default(),
             origin: "g.yaml".into(),
         }),
         plugin,
