@@ -8,7 +8,7 @@
 mod pods;
 
 use crate::grant::Refusal;
-use crate::identity::ObjectKey;
+use crate::identity::{GroupKind, ObjectKey};
 use crate::plugin::KindPattern;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -91,7 +91,7 @@ impl Denial {
             })
         };
         let core = |wanted: &str| {
-            let kind = crate::identity::GroupKind::new("", wanted);
+            let kind = GroupKind::new("", wanted);
             kinds.iter().any(|pattern| pattern.covers(&kind))
         };
         match self {
@@ -105,7 +105,7 @@ impl Denial {
             Self::TokenSecrets => core("Secret"),
             Self::PrivilegedPods | Self::ServiceAccounts => {
                 pods::KINDS.iter().any(|(group, kind, _)| {
-                    let kind = crate::identity::GroupKind::new(group, kind);
+                    let kind = GroupKind::new(group, kind);
                     kinds.iter().any(|pattern| pattern.covers(&kind))
                 })
             }
@@ -166,6 +166,11 @@ pub(crate) fn judge(
     }
     pods::judge(key, before, after, accounts, &mut denied);
     denied
+}
+
+/// Whether objects of this kind hold a pod template, and so the name of a service account.
+pub fn runs_pods(kind: &GroupKind) -> bool {
+    pods::holds(kind)
 }
 
 /// Where a custom resource holds what looks like a pod template: nobody judged it.

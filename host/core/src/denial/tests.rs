@@ -1,5 +1,4 @@
 use super::*;
-use crate::identity::GroupKind;
 
 fn key(group: &str, kind: &str) -> ObjectKey {
     ObjectKey::new(GroupKind::new(group, kind), "n", "c")

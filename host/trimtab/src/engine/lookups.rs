@@ -29,7 +29,7 @@ impl Lookups for FromStore {
         name: &str,
     ) -> Result<Option<Arc<[u8]>>, LookupError> {
         let key = ObjectKey::new(kind.clone(), namespace, name);
-        if self.power.reaches(&key).is_err() {
+        if !self.power.may_read(&key) {
             return Err(LookupError::Denied);
         }
         let kinds = self.store.kinds();

@@ -8,6 +8,7 @@
 mod inputs;
 mod passes;
 
+mod budgets;
 mod desired;
 mod facts;
 mod lookups;
@@ -16,6 +17,7 @@ mod rules;
 mod settled;
 mod waves;
 
+use self::budgets::Windows;
 use self::desired::DesiredState;
 use self::rules::RuleWatch;
 use self::settled::KeyState;
@@ -103,6 +105,7 @@ pub(crate) struct Engine {
     /// Kinds whose schema is another now.
     schemas: mpsc::Receiver<Vec<Gvk>>,
     passes: JoinSet<Passed>,
+    budgets: Windows,
     plugins: crate::plugins::Status,
     /// Kinds of which it was said that no plugin claims them.
     unclaimed_told: HashSet<GroupKind>,
@@ -116,6 +119,8 @@ struct Passed {
     key: ObjectKey,
     record: Record,
     stamp: trimtab_core::identity::Digest,
+    /// Writes that it took of its plugin's budget.
+    writes: u32,
 }
 
 struct Monotonic(Instant);
@@ -150,6 +155,7 @@ impl Engine {
             answered: HashSet::new(),
             watched: HashSet::new(),
             passes: JoinSet::new(),
+            budgets: Windows::default(),
             plugins: crate::plugins::Status::default(),
             unclaimed_told: HashSet::new(),
             discover_at: None,

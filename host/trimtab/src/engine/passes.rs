@@ -8,9 +8,10 @@ use crate::plugins::Served;
 use crate::timestamp::now_ms;
 use std::sync::Arc;
 use std::time::Instant;
+use trimtab_core::budget::Allowance;
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::memo::Memo;
-use trimtab_core::pass::World;
+use trimtab_core::pass::{Bounds, World};
 use trimtab_core::record::{Next, Outcome, Trigger};
 use trimtab_core::snapshot::Snapshot;
 
@@ -64,6 +65,8 @@ impl Engine {
         let redactor = self.parts.redactor.clone();
         let lookups = lookups::FromStore::new(self.parts.store.clone(), served.power.clone());
         let clock = Monotonic(self.started);
+        let bounds =
+            Bounds { accounts: self.desired.accounts.clone(), allowance: self.allowance(&served) };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
             let judge = served.plugin.judgement(Arc::new(lookups));
@@ -73,10 +76,18 @@ impl Engine {
                 journal: &*journal,
                 clock: &clock,
                 redactor: &redactor,
+                bounds: &bounds,
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
-            Passed { key: snapshot.key, record, stamp: served.stamp }
+            let writes = bounds.allowance.taken();
+            Passed { key: snapshot.key, record, stamp: served.stamp, writes }
         });
+    }
+
+    fn allowance(&mut self, served: &Served) -> Allowance {
+        let grant = served.power.grant.as_ref();
+        let limit = grant.and_then(|grant| grant.terms.budgets.writes_per_minute);
+        self.budgets.allowance(&served.power.plugin.name, limit, Instant::now())
     }
 
     pub(super) fn no_plugin(&mut self, key: &ObjectKey) {
@@ -93,11 +104,12 @@ impl Engine {
     }
 
     pub(super) fn end_pass(&mut self, passed: Result<Passed, tokio::task::JoinError>) {
-        let Passed { key, record, stamp } = match passed {
+        let Passed { key, record, stamp, writes } = match passed {
             Ok(passed) => passed,
             // A defect of ours; the process must not go on as if nothing were.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
+        self.budgets.spent(&record.plugin.name, writes, Instant::now());
         self.waves.passed(&key);
         if record.after.is_some() && brings_kinds(&record.key.group_kind) {
             self.expect_kinds();
