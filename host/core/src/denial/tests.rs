@@ -1,3 +1,5 @@
+//! Each denial by itself: what it holds, and what it lets pass.
+
 use super::*;
 
 fn key(group: &str, kind: &str) -> ObjectKey {
