@@ -75,7 +75,7 @@ mod tests {
         let live = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
         Case::new().desired(told).live(live).check::<Overreach>(
             r#"
-            missing /metadata/annotations {"overreach.example/ask":"delete"}
+            missing /metadata/annotations/overreach.example~1ask "delete"
             delete
             "#,
         );
