@@ -1,16 +1,21 @@
 //! The gate: the only maker of a [`Change`].
 //!
-//! Takes a decision and answers what may be written: effective power (manifest ∩ grant) on the
-//! canonical identity, action by action. Writes nothing itself. In observe mode it makes no
-//! `Change` at all, only [`Planned`] lines, so that an observing plugin cannot write by any path.
+//! Takes a decision and answers what may be written: effective power (manifest ∩ grant ∩ hard
+//! denials) on the canonical identity, action by action, and for each effect on what it would
+//! change (`judge.rs`). Writes nothing itself. In observe mode it makes no `Change` at all, only
+//! [`Planned`] lines, so that an observing plugin cannot write by any path.
 
-use crate::decision::{Action, ActionKind, Decision};
+mod judge;
+
+use crate::decision::{Action, ActionKind, Decision, Finding};
+use crate::denial::Accounts;
 use crate::effects::{Step, apply_body, effects};
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
 use crate::ignore;
 use crate::snapshot::Snapshot;
-use crate::{ownership, recreate, succession};
+use crate::taint::Taint;
+use crate::{bookkeeping, ownership, recreate, succession};
 use std::sync::Arc;
 
 /// One thing that the host may write. Fields are private: only this module makes one.
@@ -139,6 +144,8 @@ pub struct Gated {
     pub planned: Vec<Planned>,
     /// What was decided and is not inside the power.
     pub refusals: Vec<Refusal>,
+    /// What a person should see of it.
+    pub findings: Vec<Finding>,
     /// Why the plugin leaves the object, if it does.
     pub left: Option<String>,
 }
@@ -163,14 +170,31 @@ impl Permit {
     }
 }
 
+/// What the gate knows besides power, snapshot and decision.
+#[derive(Clone, Debug, Default)]
+pub struct Circumstances<'a> {
+    /// The live object as a dry run of applying all of desired left it.
+    pub rehearsed: Option<&'a [u8]>,
+    /// Service accounts that the source declares.
+    pub accounts: Arc<Accounts>,
+    /// Secrets that the plugin saw.
+    pub(crate) taint: Taint,
+}
+
 /// Judges a decision. See the module's words.
 ///
 /// # Errors
 /// A decision that cannot be read at all (a path that does not exist in desired) is the
 /// plugin's fault and comes back as text.
-pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<Gated, String> {
+pub fn gate(
+    power: &Power,
+    snapshot: &Snapshot,
+    decision: &Decision,
+    known: &Circumstances<'_>,
+) -> Result<Gated, String> {
     let mode = power.mode_for(&snapshot.key);
     let mut gated = Gated::default();
+    let mut budget = judge::Budget::of(power);
     for action in in_order(&decision.actions) {
         let Some(kind) = action.kind() else {
             if let Action::Leave(reason) = action {
@@ -187,17 +211,40 @@ pub fn gate(power: &Power, snapshot: &Snapshot, decision: &Decision) -> Result<G
             Action::Recreate => allowed.and_then(|()| recreate::allowed(snapshot)),
             _ => allowed,
         };
-        if let Err(refusal) = allowed {
+        if let Err(refusal) = allowed.and_then(|()| budget.take(kind)) {
             gated.refusals.push(refusal);
             continue;
         }
+        let made = judge::made(action, snapshot, &known.taint);
+        let action = match &made {
+            Ok(made) => made.as_ref().unwrap_or(action),
+            Err(refusals) => {
+                gated.findings.extend(refusals.iter().map(bookkeeping::finding));
+                gated.refusals.extend(refusals.iter().cloned());
+                continue;
+            }
+        };
         let (action, refused) = ignore::permitted(action, snapshot)?;
         gated.refusals.extend(refused);
         let Some(action) = action else { continue };
         let force = may_force(power, snapshot);
         let succession = succession(power, snapshot, &action, &gated);
-        for step in succession.into_iter().chain([Step::Action(action)]) {
-            let permit = Permit { step, force };
+        let exact = known.rehearsed.filter(|_| {
+            succession.is_none() && (force || matches!(action, Action::ApplyDesired { .. }))
+        });
+        let permit = Permit { step: Step::Action(action), force };
+        let changes = permit.changes(snapshot, snapshot)?;
+        let judged = judge::changes(power, snapshot, &changes, exact, &known.accounts);
+        gated.findings.extend(judged.findings);
+        if !judged.refusals.is_empty() {
+            let oversteps =
+                judged.refusals.iter().filter(|it| it.reason == bookkeeping::HOST_OWNED);
+            gated.findings.extend(oversteps.map(bookkeeping::finding));
+            gated.refusals.extend(judged.refusals);
+            continue;
+        }
+        let first = succession.map(|step| Permit { step, force });
+        for permit in first.into_iter().chain([permit]) {
             let changes = permit.changes(snapshot, snapshot)?;
             gated.planned.extend(changes.into_iter().map(|change| change.planned));
             if mode == Mode::Enforce {

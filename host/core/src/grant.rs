@@ -1,10 +1,12 @@
 //! What the administrator allows one plugin, and the power that comes of it.
 //!
-//! Effective power = manifest ∩ grant. Without a grant a plugin observes: it says what it would
-//! do and nothing is written. (Hard denials, field paths, budgets and limits have their place
-//! here too.)
+//! Effective power = manifest ∩ grant ∩ hard denials (∩ RBAC, which the API server sees to).
+//! Without a grant a plugin observes: it says what it would do and nothing is written.
 
+use crate::budget::Budgets;
 use crate::decision::ActionKind;
+use crate::denial::Denial;
+use crate::fields::Fields;
 use crate::identity::{Digest, ObjectKey};
 use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use std::collections::BTreeSet;
@@ -64,8 +66,44 @@ pub struct Grant {
     /// Field managers of client-side tools whose place we take on objects that are adopted,
     /// besides [`crate::succession::PREDECESSORS`].
     pub predecessors: BTreeSet<String>,
+    /// What it says beyond kinds, places and actions.
+    pub terms: Terms,
     /// Where the grant was read: file, for messages.
     pub origin: String,
+}
+
+/// The terms of a grant; each has a default that is safe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Fields that may change.
+    pub fields: Fields,
+    /// Hard denials that it lifts.
+    pub allow: BTreeSet<Denial>,
+    /// How much may be written.
+    pub budgets: Budgets,
+    /// What one call may use.
+    pub limits: Limits,
+    /// Kinds that the plugin may read, narrowing the manifest's; `None`: those that it may write.
+    pub reads: Option<Vec<KindPattern>>,
+}
+
+/// What one call of the plugin may use; `None`: the sandbox's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall time, in milliseconds.
+    pub wall_time_ms: Option<u64>,
+    /// Linear memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of an answer.
+    pub output_bytes: Option<u64>,
+    /// Lines of log.
+    pub log_lines: Option<u64>,
+    /// Bytes of log.
+    pub log_bytes: Option<u64>,
+    /// Reads.
+    pub lookups: Option<u64>,
+    /// Bytes that reads hand over.
+    pub lookup_bytes: Option<u64>,
 }
 
 /// Why the gate did not let an action through.
@@ -108,40 +146,37 @@ impl Power {
     /// # Errors
     /// The refusal that says why not.
     pub fn reaches(&self, key: &ObjectKey) -> Result<&Grant, Refusal> {
-        let name = &self.plugin.name;
-        let Some(grant) = &self.grant else {
-            return Err(Refusal {
-                reason: "NoGrant",
-                message: format!(
-                    "plugin {name} has no grant: run `trimtab plugin grant` on its file and put the result where --grants points"
-                ),
-            });
-        };
+        let grant = self.grant()?;
         if !grant.kinds.iter().any(|kind| kind.covers(&key.group_kind)) {
             return Err(Refusal {
                 reason: "KindNotGranted",
                 message: format!("the grant in {} does not name {}", grant.origin, key.group_kind),
             });
         }
-        match (&key.namespace, &grant.namespaces) {
-            (None, _) if !grant.cluster_scoped => Err(Refusal {
-                reason: "ClusterScopeNotGranted",
-                message: format!(
-                    "{key} is cluster-scoped and the grant in {} has clusterScoped: false",
-                    grant.origin
-                ),
-            }),
-            (Some(namespace), Namespaces::Only(only)) if !only.contains(&**namespace) => {
-                Err(Refusal {
-                    reason: "NamespaceNotGranted",
-                    message: format!(
-                        "the grant in {} does not name namespace {namespace}",
-                        grant.origin
-                    ),
-                })
+        within(grant, key).map(|()| grant)
+    }
+
+    fn grant(&self) -> Result<&Grant, Refusal> {
+        self.grant.as_ref().ok_or_else(|| Refusal {
+            reason: "NoGrant",
+            message: format!(
+                "plugin {} has no grant: run `trimtab plugin grant` on its file and put the result where --grants points",
+                self.plugin.name
+            ),
+        })
+    }
+
+    /// Whether the plugin may read this object: inside its manifest's reads and its grant's.
+    pub fn may_read(&self, key: &ObjectKey) -> bool {
+        let declared = self.manifest.reads.iter().any(|kind| kind.covers(&key.group_kind));
+        declared
+            && match self.grant.as_ref().map(|grant| (grant, &grant.terms.reads)) {
+                Some((grant, Some(reads))) => {
+                    let named = reads.iter().any(|kind| kind.covers(&key.group_kind));
+                    named && within(grant, key).is_ok()
+                }
+                _ => self.reaches(key).is_ok(),
             }
-            _ => Ok(grant),
-        }
     }
 
     /// Whether this kind of action on this object lies inside manifest and grant.
@@ -164,6 +199,15 @@ impl Power {
                 ),
             });
         }
+        if !is_canonical(key) {
+            return Err(Refusal {
+                reason: "NameNotCanonical",
+                message: format!(
+                    "{:?} is not a name of RFC 1123, by which alone objects are written",
+                    key.name
+                ),
+            });
+        }
         let grant = self.reaches(key)?;
         if !grant.actions.contains(&action) {
             return Err(Refusal {
@@ -173,4 +217,45 @@ impl Power {
         }
         Ok(grant)
     }
+}
+
+/// Whether the object lies in the places that the grant names.
+fn within(grant: &Grant, key: &ObjectKey) -> Result<(), Refusal> {
+    match (&key.namespace, &grant.namespaces) {
+        (None, _) if !grant.cluster_scoped => Err(Refusal {
+            reason: "ClusterScopeNotGranted",
+            message: format!(
+                "{key} is cluster-scoped and the grant in {} has clusterScoped: false",
+                grant.origin
+            ),
+        }),
+        (Some(namespace), Namespaces::Only(only)) if !only.contains(&**namespace) => Err(Refusal {
+            reason: "NamespaceNotGranted",
+            message: format!("the grant in {} does not name namespace {namespace}", grant.origin),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a name is one that a path of the API cannot bend: an RFC 1123 subdomain, or for the
+/// kinds that take any segment of a path (roles and addresses) one in plain ASCII.
+pub(crate) fn is_canonical(key: &ObjectKey) -> bool {
+    let name = &*key.name;
+    let free = matches!(
+        (&*key.group_kind.group, &*key.group_kind.kind),
+        ("rbac.authorization.k8s.io", _) | ("networking.k8s.io", "IPAddress")
+    );
+    let segment = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'%'));
+    let end = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let label = |label: &str| {
+        let bytes = label.as_bytes();
+        let ends = bytes.first().is_some_and(|byte| end(*byte))
+            && bytes.last().is_some_and(|byte| end(*byte));
+        ends && bytes.iter().all(|byte| end(*byte) || *byte == b'-')
+    };
+    let shape =
+        if free { segment && name != "." && name != ".." } else { name.split('.').all(label) };
+    let namespace =
+        key.namespace.as_deref().is_none_or(|namespace| namespace.len() <= 63 && label(namespace));
+    !name.is_empty() && name.len() <= 253 && shape && namespace
 }

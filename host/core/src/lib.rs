@@ -13,6 +13,9 @@ pub mod gate;
 pub mod record;
 pub mod snapshot;
 
+pub mod budget;
+pub mod denial;
+pub mod fields;
 pub mod grant;
 pub mod identity;
 pub mod object;
@@ -27,7 +30,9 @@ pub mod reads;
 pub mod reason;
 pub mod redact;
 
+mod after;
 mod alike;
+mod bookkeeping;
 mod confirm;
 pub mod edit;
 mod effects;
@@ -36,6 +41,9 @@ pub mod fight;
 pub mod ownership;
 mod recreate;
 pub mod succession;
+mod taint;
 
+#[cfg(test)]
+mod gate_tests;
 #[cfg(test)]
 mod pass_tests;

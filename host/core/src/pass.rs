@@ -3,23 +3,36 @@
 //! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
 
+use crate::budget::{self, Allowance};
 use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
+use crate::denial::Accounts;
 use crate::failed::{not_confirmed, not_written};
-use crate::gate::{Change, Gated, Permit, Planned};
+use crate::gate::{Change, Circumstances, Gated, Permit, Planned};
 use crate::grant::{Power, Refusal};
 use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
+use crate::taint::{self, Taint};
 use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
 pub const LOOK_AGAIN_AT_LEAST: Duration = Duration::from_secs(1);
 /// Longest time that a plugin can ask to be left alone: a mistake of units costs an hour.
 pub const LOOK_AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
+
+/// What bounds a pass besides its grant: of the engine's state, as it was when the pass began.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// Service accounts that the source declares.
+    pub accounts: Arc<Accounts>,
+    /// What is left of the plugin's writes.
+    pub allowance: Allowance,
+}
 
 /// What a pass needs of the world.
 #[derive(Clone, Copy)]
@@ -34,6 +47,8 @@ pub struct World<'a, J, C, R, T> {
     pub clock: &'a T,
     /// What hides Secret values in the record.
     pub redactor: &'a Redactor,
+    /// What bounds it.
+    pub bounds: &'a Bounds,
 }
 
 impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
@@ -64,7 +79,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let real = self.confirm(power, snapshot, seen, record).await?;
         stand_off(snapshot, record)?;
         let decision = self.decide(&shown, &real.differences, record).await?;
-        let permits = self.gate(power, snapshot, &decision, real.refused, record).await?;
+        let permits = self.gate(power, snapshot, &decision, &real, record).await?;
         self.write(snapshot, &shown, &real.differences, permits, record).await
     }
 
@@ -78,7 +93,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let start = self.clock.elapsed();
         let compared = self.judge.compare(judged).await;
         record.timings.compare = self.clock.elapsed() - start;
-        match compared.map_err(fault)? {
+        let taint = self.taint(snapshot);
+        match taint.comparison(compared.map_err(fault)?) {
             Comparison::InSync => Err(Outcome::InSync),
             Comparison::Invalid(what) => {
                 Err(Outcome::Rejected(self.redactor.text(&snapshot.key.group_kind, what)))
@@ -86,7 +102,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             Comparison::Unknown(reason) => {
                 Err(Outcome::Unknown(self.redactor.text(&snapshot.key.group_kind, reason)))
             }
-            Comparison::Different(mut differences) => {
+            Comparison::Different(differences) => {
+                let mut differences = taint.differences(differences, snapshot);
                 ownership::attribute(snapshot, &mut differences);
                 self.show(snapshot, &differences, record);
                 Ok(differences)
@@ -104,7 +121,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record: &mut Record,
     ) -> Result<Real, Outcome> {
         let Some(live) = snapshot.live_object() else {
-            return Ok(Real { differences: seen, refused: None });
+            return Ok(Real { differences: seen, refused: None, rehearsed: None });
         };
         let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
         let start = self.clock.elapsed();
@@ -117,14 +134,14 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 let differences = confirm::immutable(seen, &fields);
                 self.show(snapshot, &differences, record);
                 let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences, refused: Some(refused) });
+                return Ok(Real { differences, refused: Some(refused), rehearsed: None });
             }
             // A rule of a definition has words of its own; its schema says what it is about.
             Err(ApplyError::Rejected(message))
                 if seen.iter().any(|difference| difference.immutable.is_some()) =>
             {
                 let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences: seen, refused: Some(refused) });
+                return Ok(Real { differences: seen, refused: Some(refused), rehearsed: None });
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
                 return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
@@ -150,7 +167,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         if differences.is_empty() {
             return Err(Outcome::InSyncByServer);
         }
-        Ok(Real { differences, refused: None })
+        Ok(Real { differences, refused: None, rehearsed: Some(rehearsed) })
     }
 
     /// Nothing can be applied, not even by others, before managedFields name a version that is
@@ -177,8 +194,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             Ok(changes) => changes,
             Err(text) => return Outcome::Unknown(text),
         };
+        record.planned.extend(changes.iter().map(|change| change.planned().clone()));
+        if let Err(over) = self.within_budget(&record.planned) {
+            return over;
+        }
         for change in &changes {
-            record.planned.push(change.planned().clone());
             match self.write_one(snapshot, change, record).await {
                 Ok(written) => record.after = Some(written),
                 Err(outcome) => return outcome,
@@ -199,7 +219,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let start = self.clock.elapsed();
         let verdict = self.judge.decide(snapshot, differences).await;
         record.timings.decide = self.clock.elapsed() - start;
-        match verdict.map_err(fault)? {
+        match self.taint(snapshot).verdict(verdict.map_err(fault)?, snapshot) {
             Verdict::Decided(decision) => Ok(decision),
             Verdict::Unknown(reason) => {
                 Err(Outcome::Unknown(self.redactor.text(&snapshot.key.group_kind, reason)))
@@ -215,24 +235,31 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         power: &Power,
         snapshot: &Snapshot,
         decision: &Decision,
-        refused: Option<String>,
+        real: &Real,
         record: &mut Record,
     ) -> Result<Vec<Permit>, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let Gated { permits, planned, refusals, left } = gate::gate(power, snapshot, decision)
-            .map_err(|text| fault(PluginFault::Invalid(text)))?;
+        let known = Circumstances {
+            rehearsed: real.rehearsed.as_deref(),
+            accounts: self.bounds.accounts.clone(),
+            taint: self.taint(snapshot),
+        };
+        let gated = gate::gate(power, snapshot, decision, &known);
+        let Gated { permits, planned, refusals, findings, left } =
+            gated.map_err(|text| fault(PluginFault::Invalid(text)))?;
+        record.findings.extend(findings);
         record.planned = planned;
         record.refusals = refusals;
         self.tell_losses(snapshot, record).await;
         if let Some(message) =
-            refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
+            real.refused.as_ref().filter(|_| record.planned.iter().any(Planned::is_plain_apply))
         {
-            return Err(Outcome::Rejected(message));
+            return Err(Outcome::Rejected(message.clone()));
         }
         if !permits.is_empty() {
-            return Ok(permits);
+            return self.within_budget(&record.planned).map(|()| permits);
         }
         Err(match (record.planned.is_empty(), record.refusals.is_empty()) {
             (false, _) => Outcome::Observed,
@@ -241,6 +268,20 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 Outcome::Left(left.unwrap_or_else(|| "the plugin asks for nothing".into()))
             }
         })
+    }
+
+    /// Takes what is going to be written out of the minute's budget, before any of it is written.
+    fn within_budget(&self, planned: &[Planned]) -> Result<(), Outcome> {
+        let writes = u32::try_from(planned.len()).unwrap_or(u32::MAX);
+        match self.bounds.allowance.take(writes) {
+            true => Ok(()),
+            false => Err(Outcome::OverBudget {
+                reason: format!(
+                    "{writes} writes are to be done, and budgets.writesPerMinute of the plugin's grant leaves fewer in this minute"
+                ),
+                after: budget::LOOK_AGAIN_AFTER,
+            }),
+        }
     }
 
     /// What a deletion takes with it belongs to the plan, and to the refusal.
@@ -312,11 +353,29 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     }
 
     fn show(&self, snapshot: &Snapshot, differences: &[Difference], record: &mut Record) {
-        record.differences = self.redactor.differences(&snapshot.key.group_kind, differences);
+        record.differences = match self.taint(snapshot).has_read() {
+            true => self.redactor.all(differences),
+            false => self.redactor.differences(&snapshot.key.group_kind, differences),
+        };
+    }
+
+    /// Which Secrets the plugin saw until now.
+    fn taint(&self, snapshot: &Snapshot) -> Taint {
+        Taint::of(snapshot, self.judge.secrets_read())
     }
 
     fn close(&self, mut record: Record, outcome: Outcome) -> Record {
         let kind = &record.key.group_kind;
+        // The server quotes what it refuses, and a fault what the plugin answered.
+        let outcome = match outcome {
+            Outcome::Rejected(_) if !self.judge.secrets_read().is_empty() => {
+                Outcome::Rejected(taint::WITHHELD.into())
+            }
+            Outcome::Fault(_) if !self.judge.secrets_read().is_empty() => {
+                Outcome::Fault(taint::WITHHELD.into())
+            }
+            other => other,
+        };
         record.findings = self.redactor.findings(kind, record.findings);
         record.conditions = self.redactor.conditions(kind, record.conditions);
         record.outcome = self.redactor.outcome(kind, outcome);
@@ -334,10 +393,12 @@ fn after(written: Written, record: &mut Record) -> Live {
     }
 }
 
-/// Differences that are real, and why the server refuses to apply desired over them, if it does.
+/// Differences that are real, why the server refuses to apply desired over them, if it does.
 struct Real {
     differences: Vec<Difference>,
     refused: Option<String>,
+    /// The object as the dry run left it.
+    rehearsed: Option<Arc<[u8]>>,
 }
 
 /// Whether there is anything to judge: never on a guess, never on an object that is going away.

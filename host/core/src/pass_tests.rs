@@ -1,8 +1,9 @@
 //! The pass, driven by scripted ports: what is called, what is written, how it ends.
 
+use crate::budget::Allowance;
 use crate::decision::{
-    Action, ActionKind, Comparison, Decision, Difference, DifferenceKind, Finding, Severity,
-    Verdict,
+    Action, ActionKind, Comparison, Condition, ConditionStatus, Decision, Difference,
+    DifferenceKind, Finding, Severity, Verdict,
 };
 use crate::fight::{self, Fights};
 use crate::gate::{Change, Effect, Probe, Target};
@@ -10,7 +11,7 @@ use crate::grant::{Grant, Mode, Namespaces, Power};
 use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use crate::ignore::{Rule, Scoped};
 use crate::object::{Desired, Live, LiveObject, Origin};
-use crate::pass::World;
+use crate::pass::{Bounds, World};
 use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use crate::ports::{
     ApplyError, Clock, Cluster, Journal, JournalError, Judge, OwnedField, PluginFault, Written,
@@ -32,6 +33,8 @@ struct Script {
     rehearsal: Result<String, ApplyError>,
     write: Result<(), ApplyError>,
     journal_works: bool,
+    secrets: Vec<Arc<[u8]>>,
+    bounds: Bounds,
     calls: Mutex<Vec<String>>,
 }
 
@@ -44,6 +47,8 @@ impl Script {
             rehearsal: Ok(live("1", "trimtab")),
             write: Ok(()),
             journal_works: true,
+            secrets: Vec::new(),
+            bounds: Bounds::default(),
             calls: Mutex::default(),
         }
     }
@@ -58,8 +63,14 @@ impl Script {
 
     fn run(&self, power: &Power, snapshot: &Snapshot) -> Record {
         let redactor = Redactor::new([0; 32]);
-        let world =
-            World { judge: self, cluster: self, journal: self, clock: self, redactor: &redactor };
+        let world = World {
+            judge: self,
+            cluster: self,
+            journal: self,
+            clock: self,
+            redactor: &redactor,
+            bounds: &self.bounds,
+        };
         futures::executor::block_on(world.pass(power, snapshot, Trigger::Watch))
     }
 }
@@ -73,6 +84,10 @@ impl Judge for Script {
     async fn decide(&self, _: &Snapshot, seen: &[Difference]) -> Result<Verdict, PluginFault> {
         self.note(&format!("decide {}", seen.len()));
         self.verdict.clone()
+    }
+
+    fn secrets_read(&self) -> Vec<Arc<[u8]>> {
+        self.secrets.clone()
     }
 }
 
@@ -217,6 +232,7 @@ fn power(mode: Option<Mode>) -> Power {
             cluster_scoped: true,
             actions,
             predecessors: BTreeSet::new(),
+            terms: Default::default(),
             origin: "g.yaml".into(),
         }),
         plugin,
@@ -723,4 +739,76 @@ fn no_value_of_a_secret_is_in_its_record() {
         String::from_utf8_lossy(record.differences[0].live.as_deref().unwrap()).into_owned();
     assert!(hidden.starts_with("\"fingerprint:"), "{hidden}");
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn the_words_of_a_plugin_that_read_a_secret_are_withheld() {
+    let words = "the password is hunter2hunter2";
+    let secret: Arc<[u8]> = br#"{"data":{"pw":"aHVudGVyMmh1bnRlcjI="}}"#.as_slice().into();
+    let finding = Finding {
+        name: "hunter2hunter2".into(),
+        severity: Severity::Info,
+        message: words.into(),
+        path: Some("/hunter2hunter2".into()),
+    };
+    let condition = Condition {
+        type_: "Ready".into(),
+        status: ConditionStatus::False,
+        reason: "Because".into(),
+        message: words.into(),
+    };
+    let decision = Decision {
+        actions: vec![Action::Leave(words.into())],
+        conditions: vec![condition],
+        findings: vec![finding],
+        ..Decision::default()
+    };
+    let mut carrying = difference("/data/a");
+    carrying.live = Some(format!("{words:?}").into_bytes());
+    let different = Comparison::Different(vec![carrying, difference("/hunter2hunter2")]);
+    let after_ms = 5000;
+    for verdict in [
+        Verdict::Decided(decision),
+        Verdict::Unknown(words.into()),
+        Verdict::Defer { reason: words.into(), after_ms },
+    ] {
+        let run = |secrets: Vec<Arc<[u8]>>| {
+            let comparison = Ok(different.clone());
+            let script =
+                Script { comparison, verdict: Ok(verdict.clone()), secrets, ..Script::drift() };
+            script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")))
+        };
+        assert!(format!("{:?}", run(vec![])).contains("hunter2"), "the test says something");
+        let record = run(vec![secret.clone()]);
+        let shown: Vec<String> = record
+            .differences
+            .iter()
+            .filter_map(|it| it.live.as_ref())
+            .map(|it| String::from_utf8_lossy(it).into_owned())
+            .collect();
+        assert!(!shown.iter().any(|it| it.contains("hunter2")), "{shown:?}");
+        assert!(!format!("{record:?}").contains("hunter2"), "{record:?}");
+    }
+    for comparison in [Comparison::Invalid(words.into()), Comparison::Unknown(words.into())] {
+        let script =
+            Script { comparison: Ok(comparison), secrets: vec![secret.clone()], ..Script::drift() };
+        let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+        assert!(!format!("{record:?}").contains("hunter2"), "{record:?}");
+    }
+}
+
+#[test]
+fn an_object_over_its_plugins_budget_waits_and_nothing_is_written() {
+    let mut script = Script::drift();
+    let left = Arc::new(std::sync::atomic::AtomicU32::new(1));
+    script.bounds.allowance = Allowance::of(left.clone());
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert_eq!((record.outcome, script.bounds.allowance.taken()), (Outcome::Corrected, 1));
+    let mut script = Script::drift();
+    script.bounds.allowance = Allowance::of(left);
+    let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
+    assert!(matches!(record.outcome, Outcome::OverBudget { .. }), "{:?}", record.outcome);
+    assert!(
+        !script.calls().iter().any(|call| call.starts_with("apply") || call.starts_with("intent"))
+    );
 }

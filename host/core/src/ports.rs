@@ -45,6 +45,12 @@ pub trait Judge {
         snapshot: &Snapshot,
         differences: &[Difference],
     ) -> impl Future<Output = Result<Verdict, PluginFault>> + Send;
+
+    /// The Secrets that the plugin read so far in this pass, as JSON text; none for a judge that
+    /// reads nothing. From then on its words are withheld.
+    fn secrets_read(&self) -> Vec<Arc<[u8]>> {
+        Vec::new()
+    }
 }
 
 /// One field that another manager owns, as the API server names it in a conflict.

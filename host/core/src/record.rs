@@ -94,6 +94,13 @@ pub enum Outcome {
     /// Differences are left that an apply does not remove: the API server or an admission webhook
     /// puts its own value there. Nothing was written.
     NotKept(String),
+    /// The plugin has written as much as its grant lets it in a minute: the object waits.
+    OverBudget {
+        /// Which budget.
+        reason: String,
+        /// How long it waits.
+        after: Duration,
+    },
     /// Somebody undoes our correction again and again: it is not written for a while.
     Contested {
         /// Who and what.
@@ -136,6 +143,7 @@ impl Outcome {
             Self::Failed { .. } => "failed",
             Self::Fault(_) => "plugin-fault",
             Self::NotKept(_) => "not-kept",
+            Self::OverBudget { .. } => "over-budget",
             Self::Contested { .. } => "contested",
         }
     }
@@ -154,6 +162,7 @@ impl Outcome {
             | Self::Waiting(text)
             | Self::Fault(text)
             | Self::NotKept(text)
+            | Self::OverBudget { reason: text, .. }
             | Self::Contested { reason: text, .. }
             | Self::Failed { message: text, .. }
             | Self::Deferred { reason: text, .. } => text.clone(),
@@ -183,7 +192,9 @@ impl Outcome {
             | Self::Refused
             // Whoever owns the fields has to let go of them, which is an event.
             | Self::Conflict(_) => Next::Settle,
-            Self::Deferred { after, .. } | Self::Contested { after, .. } => Next::After(*after),
+            Self::Deferred { after, .. }
+            | Self::OverBudget { after, .. }
+            | Self::Contested { after, .. } => Next::After(*after),
             Self::Stale => Next::Again,
             Self::Failed { retry_after, .. } => Next::Retry(*retry_after),
             Self::Unknown(_)

@@ -99,6 +99,18 @@ impl Redactor {
         shown
     }
 
+    /// These differences with every value hidden: of a plugin that read Secrets, which may put
+    /// their values anywhere.
+    pub fn all(&self, differences: &[Difference]) -> Vec<Difference> {
+        let mut shown = differences.to_vec();
+        for difference in &mut shown {
+            for bytes in [&mut difference.desired, &mut difference.live].into_iter().flatten() {
+                *bytes = self.fingerprint(bytes);
+            }
+        }
+        shown
+    }
+
     /// This object as it may be shown: with the fingerprints that its differences have.
     pub fn object(&self, kind: &GroupKind, object: &mut Value<'_>) {
         self.beneath(kind, &mut String::new(), object);

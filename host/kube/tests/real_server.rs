@@ -589,7 +589,7 @@ fn change_of(snapshot: &Snapshot, action: Action) -> Change {
         .filter(|kind| *kind != ActionKind::Adopt || action.kind() == Some(ActionKind::Adopt))
         .collect();
     let decision = Decision { actions: vec![action], ..Decision::default() };
-    let mut gated = gate::gate(&power(actions), snapshot, &decision).unwrap();
+    let mut gated = gate::gate(&power(actions), snapshot, &decision, &Default::default()).unwrap();
     assert_eq!(gated.refusals, []);
     gated.permits.remove(0).changes(snapshot, snapshot).unwrap().remove(0)
 }
@@ -614,6 +614,7 @@ fn power(actions: BTreeSet<ActionKind>) -> Power {
         cluster_scoped: true,
         actions,
         predecessors: BTreeSet::new(),
+        terms: Default::default(),
         origin: "test".into(),
     };
     let plugin = PluginIdentity { name: "test".into(), version: "1.0.0".into(), digest };

@@ -1,16 +1,23 @@
 //! Grants as files: YAML that a person reads and edits.
 //!
 //! Takes a file or a folder and gives every grant in it, or one error that names file, line and
-//! what to do. Half a set of grants is never used: the caller keeps the last good one.
+//! what to do. Half a set of grants is never used: the caller keeps the last good one. `terms.rs`
+//! reads the optional keys, `proposal.rs` prints a grant for a plugin.
 
-use serde::{Deserialize, Serialize};
+mod proposal;
+mod terms;
+
+pub(crate) use self::proposal::{Narrowed, proposal};
+pub(crate) use self::terms::limits;
+
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trimtab_core::decision::ActionKind;
 use trimtab_core::grant::{Grant, Mode, Namespaces};
 use trimtab_core::identity::Digest;
 use trimtab_core::ownership::FIELD_MANAGER;
-use trimtab_core::plugin::{KindPattern, PluginManifest};
+use trimtab_core::plugin::KindPattern;
 
 /// `apiVersion` of grant files.
 pub(crate) const API_VERSION: &str = "trimtab.dev/v1alpha1";
@@ -18,7 +25,7 @@ pub(crate) const API_VERSION: &str = "trimtab.dev/v1alpha1";
 const FILE_BYTES_AT_MOST: u64 = 1024 * 1024;
 
 /// A grant document. The words are part of the product's contract: docs/grants.md.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Document {
     api_version: String,
@@ -30,11 +37,21 @@ struct Document {
     namespaces: Vec<String>,
     cluster_scoped: bool,
     actions: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     predecessors: Vec<String>,
+    #[serde(default)]
+    allow: Vec<String>,
+    #[serde(default)]
+    fields: terms::Fields,
+    #[serde(default)]
+    reads: Option<Vec<String>>,
+    #[serde(default)]
+    budgets: terms::Budgets,
+    #[serde(default)]
+    limits: terms::Limits,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ModeWord {
     Observe,
@@ -69,87 +86,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Grant>, GrantsError> {
         }
     }
     if problems.is_empty() { Ok(grants) } else { Err(GrantsError(problems)) }
-}
-
-/// The grant to print for a plugin: what it declares, for a person to narrow. Actions that destroy
-/// or take over are named in a comment only.
-pub(crate) fn proposal(manifest: &PluginManifest, digest: Digest, mode: Mode) -> String {
-    let document = Document {
-        api_version: API_VERSION.into(),
-        kind: "Grant".into(),
-        plugin: manifest.name.clone(),
-        digest: digest.to_string(),
-        mode: match mode {
-            Mode::Observe => ModeWord::Observe,
-            Mode::Enforce => ModeWord::Enforce,
-        },
-        kinds: kinds(manifest),
-        namespaces: vec!["*".into()],
-        cluster_scoped: true,
-        actions: words(manifest, |kind| !needs_thought(kind)),
-        predecessors: vec![],
-    };
-    print(&document, &words(manifest, needs_thought))
-}
-
-/// What it judges, then what it reads and does not judge: a grant reaches both.
-fn kinds(manifest: &PluginManifest) -> Vec<String> {
-    let claimed = |read: &&KindPattern| match read {
-        KindPattern::Exact(kind) => manifest.claim_for(kind).is_some(),
-        other => manifest.claims.contains(other),
-    };
-    let reads = manifest.reads.iter().filter(|read| !claimed(read));
-    manifest.claims.iter().chain(reads).map(ToString::to_string).collect()
-}
-
-/// Actions that destroy or take over: declared or not, a person adds them by hand.
-fn needs_thought(kind: ActionKind) -> bool {
-    matches!(kind, ActionKind::Adopt | ActionKind::Recreate | ActionKind::Delete)
-}
-
-fn words(manifest: &PluginManifest, which: impl Fn(ActionKind) -> bool) -> Vec<String> {
-    manifest.actions.iter().filter(|kind| which(**kind)).map(ToString::to_string).collect()
-}
-
-/// Our own few lines: with a comment on each key, which no serialiser writes.
-fn print(document: &Document, left_out: &[String]) -> String {
-    let list = |items: &[String]| {
-        let quoted: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
-        format!("[{}]", quoted.join(", "))
-    };
-    let mode = match document.mode {
-        ModeWord::Observe => "observe",
-        ModeWord::Enforce => "enforce",
-    };
-    let left_out = if left_out.is_empty() {
-        String::new()
-    } else {
-        format!("# Declared too, and granted only if you add it: {}.\n", left_out.join(", "))
-    };
-    format!(
-        "apiVersion: {API_VERSION}\n\
-         kind: Grant\n\
-         plugin: {plugin}\n\
-         # The file that this is granted to; another build of the plugin needs its own grant.\n\
-         digest: {digest}\n\
-         # observe: report what it would do. enforce: write it.\n\
-         mode: {mode}\n\
-         # Kind.group, Kind (core group), *.group or *; narrows what the plugin claims and reads.\n\
-         kinds: {kinds}\n\
-         # Namespaces by name, or \"*\" for all.\n\
-         namespaces: {namespaces}\n\
-         # Whether objects outside namespaces (Namespace, ClusterRole, CRDs, ...) are included.\n\
-         clusterScoped: {cluster_scoped}\n\
-         # Narrows what the plugin asks for.\n\
-         {left_out}\
-         actions: {actions}\n",
-        plugin = document.plugin,
-        digest = document.digest,
-        kinds = list(&document.kinds),
-        namespaces = list(&document.namespaces),
-        cluster_scoped = document.cluster_scoped,
-        actions = list(&document.actions),
-    )
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
@@ -210,7 +146,7 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
     if document.kinds.is_empty() || document.actions.is_empty() || document.namespaces.is_empty() {
         return Err(wrong("kinds, namespaces and actions must each name something".into()));
     }
-    let kinds = document
+    let kinds: Vec<KindPattern> = document
         .kinds
         .iter()
         .map(|text| KindPattern::parse(text).map_err(&wrong))
@@ -242,8 +178,19 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
     } else {
         Namespaces::Only(document.namespaces.iter().cloned().collect())
     };
+    let reach =
+        terms::Reach { kinds: &kinds, actions: &actions, cluster_scoped: document.cluster_scoped };
+    let terms = terms::check(
+        &document.allow,
+        &document.fields,
+        document.reads.as_deref(),
+        document.budgets,
+        document.limits,
+        &reach,
+    )
+    .map_err(&wrong)?;
     Ok(Grant {
-        plugin: document.plugin,
+        plugin: document.plugin.clone(),
         digest,
         mode: match document.mode {
             ModeWord::Observe => Mode::Observe,
@@ -254,6 +201,7 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
         cluster_scoped: document.cluster_scoped,
         actions,
         predecessors: document.predecessors.into_iter().collect(),
+        terms,
         origin: origin.to_owned(),
     })
 }
@@ -268,6 +216,8 @@ fn may_be_succeeded(manager: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_core::denial::Denial;
+    use trimtab_core::plugin::PluginManifest;
 
     fn manifest() -> PluginManifest {
         PluginManifest {
@@ -282,7 +232,7 @@ mod tests {
     }
 
     fn text() -> String {
-        proposal(&manifest(), Digest::of(b"x"), Mode::Enforce)
+        proposal(&manifest(), Digest::of(b"x"), Mode::Enforce, &Narrowed::default()).unwrap()
     }
 
     #[test]
@@ -329,8 +279,88 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_with_its_line() {
-        let error = parse(&format!("{}extra: 1\n", text()), "g.yaml").unwrap_err();
-        assert!(error.contains("line 16"), "{error}");
+        let line = text().lines().count() + 1;
+        for (more, at) in [("extra: 1\n", line), ("budgets:\n  extra: 1\n", line + 1)] {
+            let error = parse(&format!("{}{more}", text()), "g.yaml").unwrap_err();
+            assert!(error.contains(&format!("line {at}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_optional_keys_are_read_and_have_defaults() {
+        let plain = parse(&text(), "g.yaml").unwrap().remove(0).terms;
+        assert_eq!(plain, trimtab_core::grant::Terms::default());
+        let full = text().replace("allow: []", "allow: [rbac, privileged-pods]")
+            + "fields: {allow: [/spec/replicas, \"/data/*\"], deny: [/data/pw]}\n\
+               reads: [Service]\n\
+               budgets: {writesPerMinute: 60, deletesPerPass: 0, actionsPerPass: 2}\n\
+               limits: {wallTimeMs: 50, memoryBytes: 1048576, outputBytes: 1000, logLines: 0, logBytes: 0, lookups: 1, lookupBytes: 9}\n";
+        let terms = parse(&full, "g.yaml").unwrap().remove(0).terms;
+        assert_eq!(terms.allow, [Denial::Rbac, Denial::PrivilegedPods].into());
+        assert_eq!((terms.fields.allow.len(), terms.fields.deny[0].text()), (2, "/data/pw"));
+        assert_eq!(terms.reads.unwrap().len(), 1);
+        assert_eq!(
+            (terms.budgets.writes_per_minute, terms.budgets.deletes_per_pass),
+            (Some(60), 0)
+        );
+        let limits = limits(&terms.limits);
+        assert_eq!((limits.wall_time.as_millis(), limits.memory_bytes), (50, 1 << 20));
+        assert_eq!((limits.log_lines, limits.lookups), (0, 1));
+    }
+
+    #[test]
+    fn terms_that_are_wrong_or_lift_nothing_are_errors_that_say_what_to_do() {
+        let only_maps = |text: String| text.replace("kinds: [\"*\"]", "kinds: [ConfigMap]");
+        for (more, expected) in [
+            ("allow: [roles]", "none of rbac, admission"),
+            ("allow: [rbac]", "concerns none of the granted kinds"),
+            ("fields: {allow: [spec]}", "write a path"),
+            ("fields: {permit: [/spec]}", "permit"),
+            ("reads: [service]", "is not a kind"),
+            ("budgets: {writesPerMinute: 0}", "mode: observe"),
+            ("budgets: {actionsPerPass: 0}", "mode: observe"),
+            ("limits: {memoryBytes: 99999999999}", "at most 67108864"),
+            ("limits: {wallTimeMs: 0}", "at least"),
+        ] {
+            let text = only_maps(text()).replace("allow: []\n", "");
+            let error = parse(&format!("{text}{more}\n"), "g.yaml").unwrap_err();
+            assert!(error.contains("g.yaml") && error.contains(expected), "{more}: {error}");
+        }
+        let deletes = text().replace("[\"apply-desired\"]", "[delete]");
+        let error = parse(&format!("{deletes}fields: {{allow: [/spec]}}\n"), "g.yaml").unwrap_err();
+        assert!(error.contains("deletion changes every field"), "{error}");
+    }
+
+    #[test]
+    fn a_grant_is_printed_as_narrow_as_it_is_asked_for() {
+        let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let narrowed = Narrowed {
+            kinds: words(&["Deployment.apps"]),
+            namespaces: words(&["shop"]),
+            cluster_scoped: Some(false),
+            actions: words(&["apply-desired"]),
+            fields: words(&["/spec/**"]),
+            deny_fields: words(&["/spec/replicas"]),
+            allow: words(&["all"]),
+            writes_per_minute: Some(5),
+            ..Narrowed::default()
+        };
+        let of =
+            |narrowed: &Narrowed| proposal(&manifest(), Digest::of(b"x"), Mode::Enforce, narrowed);
+        let printed = of(&narrowed).unwrap();
+        let grant = parse(&printed, "g.yaml").unwrap().remove(0);
+        assert_eq!(grant.namespaces, Namespaces::Only(["shop".to_owned()].into()));
+        assert!(!grant.cluster_scoped);
+        assert_eq!(grant.terms.allow, [Denial::PrivilegedPods, Denial::ServiceAccounts].into());
+        assert_eq!(grant.terms.fields.deny[0].text(), "/spec/replicas");
+        assert_eq!(grant.terms.budgets.writes_per_minute, Some(5));
+        for (wrong, expected) in [
+            (Narrowed { actions: words(&["delete"]), ..Narrowed::default() }, "does not declare"),
+            (Narrowed { allow: words(&["x"]), ..Narrowed::default() }, "none of rbac"),
+            (Narrowed { kinds: words(&["x"]), ..Narrowed::default() }, "is not a kind"),
+        ] {
+            assert!(of(&wrong).unwrap_err().contains(expected), "{expected}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use trimtab_core::decision::ActionKind;
 use trimtab_core::grant::Power;
 use trimtab_core::identity::{Digest, Gvk, ObjectKey};
 use trimtab_core::object::{Desired, Manifest, Revision};
-use trimtab_core::pass::World;
+use trimtab_core::pass::{Bounds, World};
 use trimtab_core::placing::PlacingError;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use trimtab_core::ports::{Clock, Journal, JournalError};
@@ -100,6 +100,7 @@ pub(crate) async fn observe(
                 journal: &NoJournal,
                 clock: started,
                 redactor,
+                bounds: &Bounds::default(),
             };
             let record = world.pass(power, &snapshot, Trigger::Request).await;
             let live = snapshot.live_object().map(|live| live.json.clone());

@@ -5,23 +5,64 @@
 //! itself at its deadline and keeps its turn until then.
 
 use crate::limits::TURN_WAIT;
-use crate::{Lookups, Plugin};
-use std::sync::Arc;
+use crate::{LookupError, Lookups, Plugin};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trimtab_core::decision::{Comparison, Difference, Verdict};
+use trimtab_core::identity::GroupKind;
+use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::ports::{Judge, PluginFault};
+use trimtab_core::redact::is_sensitive;
 use trimtab_core::snapshot::Snapshot;
 
-/// A plugin together with what its reads are answered from.
+/// A plugin together with what its reads are answered from: for one pass.
 #[derive(Clone)]
 pub struct Judgement {
     plugin: Plugin,
     lookups: Arc<dyn Lookups>,
+    witness: Arc<Witness>,
+}
+
+/// Stands between the plugin and its reads, and remembers which Secrets were handed over.
+struct Witness {
+    inner: Arc<dyn Lookups>,
+    secrets: Mutex<Vec<Arc<[u8]>>>,
+}
+
+impl Lookups for Witness {
+    fn get(
+        &self,
+        plugin: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<[u8]>>, LookupError> {
+        let found = self.inner.get(plugin, kind, namespace, name)?;
+        if let (true, Some(json)) = (is_sensitive(kind), &found) {
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).push(json.clone());
+        }
+        Ok(found)
+    }
+
+    fn find(
+        &self,
+        plugin: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        let found = self.inner.find(plugin, kind, namespace)?;
+        if is_sensitive(kind) {
+            let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            secrets.extend(found.iter().cloned());
+        }
+        Ok(found)
+    }
 }
 
 impl Judgement {
     pub(crate) fn new(plugin: Plugin, lookups: Arc<dyn Lookups>) -> Self {
-        Self { plugin, lookups }
+        let witness = Arc::new(Witness { inner: lookups, secrets: Mutex::default() });
+        Self { plugin, lookups: witness.clone(), witness }
     }
 
     /// The plugin that answers.
@@ -35,7 +76,7 @@ impl Judgement {
     ) -> Result<T, PluginFault> {
         let (own, all) = self.plugin.turns();
         let turns = (turn(own).await?, turn(all).await?);
-        let Self { plugin, lookups } = self.clone();
+        let Self { plugin, lookups, .. } = self.clone();
         let answer = tokio::task::spawn_blocking(move || {
             let _turns = turns;
             run(&plugin, &lookups)
@@ -67,6 +108,10 @@ impl Judge for Judgement {
             plugin.decide(&snapshot, &differences, lookups)
         })
         .await
+    }
+
+    fn secrets_read(&self) -> Vec<Arc<[u8]>> {
+        self.witness.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -125,10 +125,30 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same within the ceilings that the pool was sized for.
+    /// What no grant can exceed: beyond these a plugin could hold the host up.
+    pub const CEILING: Self = Self {
+        wall_time: Duration::from_secs(10),
+        memory_bytes: MEMORY_CEILING,
+        output_bytes: 16 << 20,
+        hostcall_fuel: 64 << 20,
+        handles: 16,
+        log_lines: 1000,
+        log_bytes: 1 << 20,
+        log_line_bytes: 2 << 10,
+        lookups: 1000,
+        lookup_bytes: 32 << 20,
+    };
+
+    /// The same within the ceilings.
     pub(crate) fn within_ceilings(mut self) -> Self {
-        self.memory_bytes = self.memory_bytes.min(MEMORY_CEILING);
-        self.wall_time = self.wall_time.max(TICK);
+        let top = Self::CEILING;
+        self.memory_bytes = self.memory_bytes.min(top.memory_bytes);
+        self.wall_time = self.wall_time.clamp(TICK, top.wall_time);
+        self.output_bytes = self.output_bytes.min(top.output_bytes);
+        self.log_lines = self.log_lines.min(top.log_lines);
+        self.log_bytes = self.log_bytes.min(top.log_bytes);
+        self.lookups = self.lookups.min(top.lookups);
+        self.lookup_bytes = self.lookup_bytes.min(top.lookup_bytes);
         self
     }
 }

@@ -3,7 +3,8 @@
 use crate::config::SourceConfig;
 use std::collections::HashMap;
 use std::sync::Arc;
-use trimtab_core::identity::{Gvk, ObjectKey};
+use trimtab_core::denial::{self, Accounts};
+use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
 use trimtab_core::object::{Desired, Manifest, Revision};
 use trimtab_core::placing::{self, PlacingError, Scope};
 use trimtab_kube::{Kinds, Lookup};
@@ -13,6 +14,8 @@ use trimtab_kube::{Kinds, Lookup};
 pub(crate) struct DesiredState {
     pub(crate) objects: HashMap<ObjectKey, Arc<Desired>>,
     pub(crate) unplaced: Vec<Unplaced>,
+    /// Service accounts among the objects.
+    pub(crate) accounts: Arc<Accounts>,
 }
 
 /// A manifest that waits for its kind.
@@ -63,7 +66,11 @@ pub(crate) fn place(
         }
     }
     match placing::unique(placed) {
-        Ok(objects) if errors.is_empty() => Ok(DesiredState { objects, unplaced }),
+        Ok(objects) if errors.is_empty() => {
+            let account = GroupKind::new("", "ServiceAccount");
+            let accounts = objects.keys().filter(|key| key.group_kind == account).cloned();
+            Ok(DesiredState { accounts: Arc::new(accounts.collect()), objects, unplaced })
+        }
         Ok(_) => Err(errors),
         Err(more) => {
             errors.extend(more);
@@ -75,8 +82,11 @@ pub(crate) fn place(
 impl DesiredState {
     /// What is different in `next`.
     pub(crate) fn changes(&self, next: &Self) -> Changes {
+        // Whose account is foreign depends on which are declared.
+        let accounts = self.accounts != next.accounts;
         let differs = |(key, desired): &(&ObjectKey, &Arc<Desired>)| {
-            self.objects.get(*key).is_none_or(|old| old.digest != desired.digest)
+            accounts && denial::runs_pods(&key.group_kind)
+                || self.objects.get(*key).is_none_or(|old| old.digest != desired.digest)
         };
         let mut changed: Vec<ObjectKey> =
             next.objects.iter().filter(differs).map(|(key, _)| key.clone()).collect();

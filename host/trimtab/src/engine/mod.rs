@@ -8,6 +8,7 @@
 mod inputs;
 mod passes;
 
+mod budgets;
 mod desired;
 mod facts;
 mod lookups;
@@ -17,6 +18,7 @@ mod rules;
 mod settled;
 mod waves;
 
+use self::budgets::Windows;
 use self::desired::DesiredState;
 use self::reads::Readers;
 use self::rules::RuleWatch;
@@ -111,6 +113,7 @@ pub(crate) struct Engine {
     /// Kinds whose schema is another now.
     schemas: mpsc::Receiver<Vec<Gvk>>,
     passes: JoinSet<Passed>,
+    budgets: Windows,
     plugins: crate::plugins::Status,
     /// Kinds of which it was said that no plugin claims them.
     unclaimed_told: HashSet<GroupKind>,
@@ -125,6 +128,8 @@ struct Passed {
     record: Record,
     stamp: trimtab_core::identity::Digest,
     reads: trimtab_core::reads::Reads,
+    /// Writes that it took of its plugin's budget.
+    writes: u32,
 }
 
 struct Monotonic(Instant);
@@ -162,6 +167,7 @@ impl Engine {
             read_before: HashMap::new(),
             readers: Readers::default(),
             passes: JoinSet::new(),
+            budgets: Windows::default(),
             plugins: crate::plugins::Status::default(),
             unclaimed_told: HashSet::new(),
             discover_at: None,

@@ -9,9 +9,10 @@ use crate::secrets;
 use crate::timestamp::now_ms;
 use std::sync::Arc;
 use std::time::Instant;
+use trimtab_core::budget::Allowance;
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::memo::Memo;
-use trimtab_core::pass::World;
+use trimtab_core::pass::{Bounds, World};
 use trimtab_core::record::{Next, Outcome, Trigger};
 use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
@@ -68,6 +69,8 @@ impl Engine {
         let lookups =
             Arc::new(lookups::FromStore::new(self.parts.store.clone(), served.power.clone()));
         let clock = Monotonic(self.started);
+        let bounds =
+            Bounds { accounts: self.desired.accounts.clone(), allowance: self.allowance(&served) };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
             let judge = served.plugin.judgement(lookups.clone());
@@ -77,11 +80,18 @@ impl Engine {
                 journal: &*journal,
                 clock: &clock,
                 redactor: &redactor,
+                bounds: &bounds,
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
-            let reads = lookups.take_reads();
-            Passed { key: snapshot.key, record, stamp: served.stamp, reads }
+            let (reads, writes) = (lookups.take_reads(), bounds.allowance.taken());
+            Passed { key: snapshot.key, record, stamp: served.stamp, reads, writes }
         });
+    }
+
+    fn allowance(&mut self, served: &Served) -> Allowance {
+        let grant = served.power.grant.as_ref();
+        let limit = grant.and_then(|grant| grant.terms.budgets.writes_per_minute);
+        self.budgets.allowance(&served.power.plugin.name, limit, Instant::now())
     }
 
     /// The redactor, aware of what declared Secrets hold now.
@@ -108,11 +118,12 @@ impl Engine {
     }
 
     pub(super) fn end_pass(&mut self, passed: Result<Passed, tokio::task::JoinError>) {
-        let Passed { key, record, stamp, reads } = match passed {
+        let Passed { key, record, stamp, reads, writes } = match passed {
             Ok(passed) => passed,
             // A defect of ours; the process must not go on as if nothing were.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
+        self.budgets.spent(&record.plugin.name, writes, Instant::now());
         self.waves.passed(&key);
         if record.after.is_some() && brings_kinds(&record.key.group_kind) {
             self.expect_kinds();

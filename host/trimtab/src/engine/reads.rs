@@ -126,7 +126,7 @@ impl ForReads {
                     _ => Arc::default(),
                 };
                 let related = ObjectKey::new(read.clone(), &namespace, "");
-                if is_sensitive(read) || power.reaches(&related).is_err() {
+                if is_sensitive(read) || !power.may_read(&related) {
                     continue;
                 }
                 let before = wanted.before.entry(key.group_kind.clone()).or_default();
@@ -205,6 +205,7 @@ mod tests {
                 namespaces: Namespaces::Only(["s".to_owned()].into()),
                 cluster_scoped: true,
                 predecessors: BTreeSet::new(),
+                terms: Default::default(),
                 actions: BTreeSet::new(),
                 origin: "test".into(),
             }),

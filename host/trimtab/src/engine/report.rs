@@ -28,6 +28,7 @@ pub(super) fn log(record: &Record, since_event: Option<Duration>) {
         | Outcome::Failed { .. }
         | Outcome::Fault(_)
         | Outcome::NotKept(_)
+        | Outcome::OverBudget { .. }
         | Outcome::Contested { .. } => tracing::warn!("{text}"),
     }
     for finding in &record.findings {

@@ -9,6 +9,7 @@ mod status;
 pub(crate) use directory::{Options, watch};
 pub(crate) use status::{Status, read as read_status, write as write_status};
 
+use crate::grants;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trimtab_core::grant::{Grant, Power};
@@ -90,10 +91,12 @@ fn serve(file: &str, plugin: &Arc<Plugin>, grants: &[Grant]) -> Served {
         .iter()
         .find(|grant| grant.plugin == identity.name && grant.digest == identity.digest)
         .cloned();
+    let limits = grant.as_ref().map(|grant| grants::limits(&grant.terms.limits));
+    let plugin = limits.map_or_else(|| plugin.clone(), |it| Arc::new(plugin.with_limits(it)));
     let power = Power { plugin: identity, manifest: plugin.manifest().clone(), grant };
     Served {
         file: file.to_owned(),
-        plugin: plugin.clone(),
+        plugin,
         stamp: Digest::of(format!("{:?} {:?}", power.plugin.digest, power.grant).as_bytes()),
         power: Arc::new(power),
     }

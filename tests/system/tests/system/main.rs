@@ -14,6 +14,7 @@ mod corpus;
 mod diff;
 mod ends;
 mod example;
+mod gate;
 mod ignore;
 mod immutable;
 mod in_cluster;

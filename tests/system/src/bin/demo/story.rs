@@ -96,7 +96,7 @@ impl Story {
     async fn grant(&mut self) -> Result<()> {
         self.tell.step("The plugin is granted what it asks for");
         let grant = self.room.grant_of("generic.wasm", "enforce")?;
-        self.tell.say("trimtab plugin grant generic.wasm --mode enforce prints:");
+        self.tell.say("trimtab plugin grant generic.wasm --mode enforce --allow all prints:");
         let lines = grant.lines().filter(|line| !line.starts_with('#'));
         self.tell.quote(&lines.map(|line| format!("{line}\n")).collect::<String>());
         let (mark, start) = (self.host.journal().mark()?, Instant::now());

@@ -1,0 +1,170 @@
+//! What the gate judges by what a change would do: content, budgets, denials and fields.
+
+use super::{Change, Effect};
+use crate::after::{self, after};
+use crate::bookkeeping::{self, Use};
+use crate::decision::{Action, ActionKind, Finding, Severity};
+use crate::denial::{self, Accounts};
+use crate::grant::{Grant, Power, Refusal};
+use crate::snapshot::Snapshot;
+use crate::taint::Taint;
+use crate::{fields, succession};
+
+/// The refusal's reason where it cannot be told what a change would do.
+const UNTOLD: &str = "EffectUnknown";
+/// The refusal's reason where a pass would do too much.
+const OVER: &str = "PassBudgetSpent";
+
+/// What is left of the budgets of one pass.
+pub(super) struct Budget<'p> {
+    grant: Option<&'p Grant>,
+    actions: u32,
+    deletes: u32,
+}
+
+impl<'p> Budget<'p> {
+    pub(super) fn of(power: &'p Power) -> Self {
+        let grant = power.grant.as_ref();
+        let budgets = grant.map(|grant| grant.terms.budgets).unwrap_or_default();
+        Self { grant, actions: budgets.actions_per_pass, deletes: budgets.deletes_per_pass }
+    }
+
+    pub(super) fn take(&mut self, kind: ActionKind) -> Result<(), Refusal> {
+        let origin = self.grant.map_or("(none)", |grant| grant.origin.as_str());
+        let spent = |what: &str| Refusal {
+            reason: OVER,
+            message: format!("{kind} is beyond budgets.{what} of the grant in {origin}"),
+        };
+        let deletes = matches!(kind, ActionKind::Delete | ActionKind::Recreate);
+        if self.actions == 0 {
+            return Err(spent("actionsPerPass"));
+        }
+        if deletes && self.deletes == 0 {
+            return Err(spent("deletesPerPass"));
+        }
+        self.actions -= 1;
+        self.deletes -= u32::from(deletes);
+        Ok(())
+    }
+}
+
+/// Content that the plugin made, as the host lets it stand; `None` where the action has none.
+pub(super) fn made(
+    action: &Action,
+    snapshot: &Snapshot,
+    taint: &Taint,
+) -> Result<Option<Action>, Vec<Refusal>> {
+    let (content, usage) = match action {
+        Action::ApplyContent(content) => (content, Use::Content),
+        Action::PatchStatus(content) => (content, Use::Status),
+        _ => return Ok(None),
+    };
+    if let Some(refusal) = taint.in_content(content, snapshot) {
+        return Err(vec![refusal]);
+    }
+    let content = bookkeeping::content(content, usage, snapshot)?;
+    Ok(Some(match usage {
+        Use::Content => Action::ApplyContent(content),
+        Use::Status => Action::PatchStatus(content),
+    }))
+}
+
+/// What is wrong with changes, and what nobody could judge of them.
+#[derive(Default)]
+pub(super) struct Judged {
+    pub(super) refusals: Vec<Refusal>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Holds changes against hard denials and the grant's fields. `exact` is the object as applying
+/// all of desired would leave it.
+pub(super) fn changes(
+    power: &Power,
+    snapshot: &Snapshot,
+    changes: &[Change],
+    exact: Option<&[u8]>,
+    accounts: &Accounts,
+) -> Judged {
+    let mut judged = Judged::default();
+    // Where we succeed a client-side tool, its fields are released as ours.
+    let view = succession::view(power, snapshot);
+    let view = view.as_ref().unwrap_or(snapshot);
+    for change in changes {
+        if let Err(why) = one(power, snapshot, view, change, exact, accounts, &mut judged) {
+            judged.refusals.push(Refusal {
+                reason: UNTOLD,
+                message: format!(
+                    "it cannot be told what {} would change: {why}",
+                    change.planned.action
+                ),
+            });
+        }
+    }
+    judged.refusals.dedup();
+    judged
+}
+
+fn one(
+    power: &Power,
+    snapshot: &Snapshot,
+    view: &Snapshot,
+    change: &Change,
+    exact: Option<&[u8]>,
+    accounts: &Accounts,
+    judged: &mut Judged,
+) -> Result<(), String> {
+    let removes = change.planned.action == ActionKind::RemoveFields;
+    let terms = power.grant.as_ref().map(|grant| &grant.terms);
+    let is_open = terms.is_none_or(|terms| terms.fields.is_empty());
+    // The usual case: nothing that depends on what the object becomes.
+    if is_open && !removes && !denial::concerns(&snapshot.key) {
+        return Ok(());
+    }
+    let text = match (&change.effect, exact) {
+        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(body.to_vec()),
+        (Effect::Apply { .. }, Some(rehearsed)) if change.planned.is_plain_apply() => {
+            Some(rehearsed.to_vec())
+        }
+        (effect, _) => after(effect, view)?,
+    };
+    let tree = text.as_deref().map(after::read).transpose()?;
+    let live = snapshot.live_object().map(|live| after::read(&live.json)).transpose()?;
+    let status_only = matches!(change.effect, Effect::ApplyStatus { .. });
+    if let (true, Some(before), Some(tree)) = (removes, &live, &tree) {
+        let desired = after::read(&snapshot.desired.json)?;
+        judged.refusals.extend(bookkeeping::removed(before, tree, &desired));
+    }
+    if let (Some(tree), false) = (&tree, status_only)
+        && let Some(path) = denial::unjudged_template(&snapshot.key, tree)
+    {
+        judged.findings.push(unjudged(path));
+    }
+    let Some(grant) = &power.grant else { return Ok(()) };
+    let mut denied = denial::judge(&snapshot.key, live.as_ref(), tree.as_ref(), accounts);
+    // What is made anew is made, however much of it was there before.
+    if change.planned.creates && live.is_some() {
+        denied.extend(denial::judge(&snapshot.key, None, tree.as_ref(), accounts));
+    }
+    denied.retain(|denied| !grant.terms.allow.contains(&denied.denial));
+    judged.refusals.extend(denied.iter().map(|it| it.refusal(&snapshot.key, &grant.origin)));
+    let outside = grant.terms.fields.outside(live.as_ref(), tree.as_ref(), &snapshot.facts);
+    judged.refusals.extend(outside.map(|what| Refusal {
+        reason: fields::REFUSED,
+        message: format!(
+            "{} by {}: {what} (grant in {})",
+            snapshot.key, change.planned.action, grant.origin
+        ),
+    }));
+    Ok(())
+}
+
+fn unjudged(path: String) -> Finding {
+    Finding {
+        name: "pod-template-not-judged".into(),
+        severity: Severity::Info,
+        message: format!(
+            "{path} looks like a pod template in a kind that is not Kubernetes' own: whether its pods are privileged is not judged here"
+        ),
+        path: Some(path),
+    }
+}
