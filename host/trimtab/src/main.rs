@@ -12,8 +12,10 @@ mod generic;
 mod grants;
 mod journal;
 mod plugins;
+mod rbac;
 mod round;
 mod schemas;
+mod signing;
 
 mod output;
 mod timestamp;

@@ -3,11 +3,11 @@
 //! Takes [`SandboxOptions`]; gives a [`Sandbox`] that plugins are loaded into. Everything that a
 //! guest does not need is turned off here, in one place; `limits.rs` has the numbers.
 
-use crate::{Compiler, Error};
 use crate::bindings::ReconcilerPlugin;
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::limits;
+use crate::{Compiler, Error};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -33,7 +33,12 @@ pub struct SandboxOptions {
 
 impl Default for SandboxOptions {
     fn default() -> Self {
-        Self { cache_dir: None, compiler: Compiler::InProcess, calls: None, field_manager: "trimtab".into() }
+        Self {
+            cache_dir: None,
+            compiler: Compiler::InProcess,
+            calls: None,
+            field_manager: "trimtab".into(),
+        }
     }
 }
 

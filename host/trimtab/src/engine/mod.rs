@@ -10,6 +10,7 @@ mod passes;
 
 mod desired;
 mod facts;
+mod health;
 mod lookups;
 mod report;
 mod rules;
@@ -17,6 +18,7 @@ mod settled;
 mod waves;
 
 use self::desired::DesiredState;
+use self::health::Healths;
 use self::rules::RuleWatch;
 use self::settled::KeyState;
 use self::waves::Waves;
@@ -41,6 +43,7 @@ use trimtab_source::SourceUpdate;
 
 pub(crate) use self::desired::place;
 pub(crate) use self::facts::FactsCache;
+pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
@@ -104,6 +107,7 @@ pub(crate) struct Engine {
     schemas: mpsc::Receiver<Vec<Gvk>>,
     passes: JoinSet<Passed>,
     plugins: crate::plugins::Status,
+    healths: Healths,
     /// Kinds of which it was said that no plugin claims them.
     unclaimed_told: HashSet<GroupKind>,
     discover_at: Option<Instant>,
@@ -116,6 +120,10 @@ struct Passed {
     key: ObjectKey,
     record: Record,
     stamp: trimtab_core::identity::Digest,
+    /// Why the plugin was not asked.
+    hold: Option<health::Hold>,
+    /// What came of asking it.
+    noted: Option<Result<(), trimtab_core::quarantine::FaultSort>>,
 }
 
 struct Monotonic(Instant);
@@ -151,6 +159,7 @@ impl Engine {
             watched: HashSet::new(),
             passes: JoinSet::new(),
             plugins: crate::plugins::Status::default(),
+            healths: Healths::new(now),
             unclaimed_told: HashSet::new(),
             discover_at: None,
             kind_expected_until: now,
@@ -170,6 +179,8 @@ impl Engine {
             self.release_waves();
             self.start_passes();
             self.tell_idle_rules();
+            self.take_releases();
+            self.tell_counts();
             if self.options.once && self.round_is_over() {
                 break;
             }
@@ -188,6 +199,7 @@ impl Engine {
             }
         }
         self.stop_passes().await;
+        self.tell_plugins();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         Ok(summary)
@@ -214,7 +226,8 @@ impl Engine {
         let queue = self.queue.next_due().map(|due| due.saturating_sub(self.started.elapsed()));
         let discover = self.discover_at.map(|at| at.saturating_duration_since(Instant::now()));
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
-        [queue, discover].into_iter().flatten().fold(beat, Duration::min)
+        let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
+        [queue, discover, release].into_iter().flatten().fold(beat, Duration::min)
     }
 
     /// The source was read and every kind of it has an answer.
@@ -234,7 +247,7 @@ impl Engine {
         let all_well =
             self.desired.unplaced.is_empty() && self.keys.values().all(KeyState::is_settled);
         let tried = |(key, state): (&ObjectKey, &KeyState)| {
-            state.is_settled() || self.queue.failures(key) >= ONCE_TRIES
+            state.is_settled() || state.held || self.queue.failures(key) >= ONCE_TRIES
         };
         let stuck = self.moved_at.elapsed() > ONCE_PATIENCE && self.keys.iter().all(tried);
         idle && (all_well || stuck)

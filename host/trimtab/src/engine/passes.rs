@@ -2,7 +2,7 @@
 
 use super::settled::KeyState;
 use super::{
-    Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, lookups, report,
+    Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, health, lookups, report,
 };
 use crate::plugins::Served;
 use crate::timestamp::now_ms;
@@ -54,10 +54,18 @@ impl Engine {
             key,
         };
         let trigger = state.take_trigger();
-        self.spawn(snapshot, served.clone(), trigger);
+        let served = served.clone();
+        let hold = self.hold(&served);
+        self.spawn(snapshot, served, trigger, hold);
     }
 
-    pub(super) fn spawn(&mut self, mut snapshot: Snapshot, served: Served, trigger: Trigger) {
+    pub(super) fn spawn(
+        &mut self,
+        mut snapshot: Snapshot,
+        served: Served,
+        trigger: Trigger,
+        hold: Option<health::Hold>,
+    ) {
         let facts = self.facts.clone();
         let writer = self.parts.writer.clone();
         let journal = self.parts.journal.clone();
@@ -66,7 +74,10 @@ impl Engine {
         let clock = Monotonic(self.started);
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
-            let judge = served.plugin.judgement(Arc::new(lookups));
+            let judge = health::Watched::new(match &hold {
+                None => Ok(served.plugin.judgement(Arc::new(lookups))),
+                Some(hold) => Err(hold.why.clone()),
+            });
             let world = World {
                 judge: &judge,
                 cluster: &writer,
@@ -75,7 +86,8 @@ impl Engine {
                 redactor: &redactor,
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
-            Passed { key: snapshot.key, record, stamp: served.stamp }
+            let (key, stamp, noted) = (snapshot.key, served.stamp, judge.into_noted());
+            Passed { key, record, stamp, hold, noted }
         });
     }
 
@@ -93,17 +105,26 @@ impl Engine {
     }
 
     pub(super) fn end_pass(&mut self, passed: Result<Passed, tokio::task::JoinError>) {
-        let Passed { key, record, stamp } = match passed {
+        let passed = match passed {
             Ok(passed) => passed,
             // A defect of ours; the process must not go on as if nothing were.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
+        self.note_health(&passed);
+        let Passed { key, record, stamp, hold, .. } = passed;
         self.waves.passed(&key);
+        if let Some(state) = self.keys.get_mut(&key) {
+            state.held = hold.is_some();
+        }
         if record.after.is_some() && brings_kinds(&record.key.group_kind) {
             self.expect_kinds();
         }
         let now = self.started.elapsed();
         match record.outcome.next() {
+            // It is looked at again when its plugin is.
+            Next::Retry(_) if hold.is_some() => {
+                self.queue.done(&key, now, hold.as_ref().and_then(|hold| hold.again));
+            }
             Next::Settle => self.queue.done(&key, now, record.look_again),
             Next::After(after) => self.queue.done(&key, now, Some(after)),
             Next::Again if self.queue.failures(&key) == 0 && !self.is_stale_again(&key) => {
