@@ -181,19 +181,19 @@ mod tests {
         assert!(how(judged(true, &moving(), |_, again| answer(again))).contains("otherwise"));
         let other = |lookups: &Arc<dyn Lookups>, again: bool| {
             read(lookups, if again { "a" } else { "b" });
-            Ok(Vec::new())
+            Ok(Vec::<u8>::new())
         };
         assert!(how(judged(true, &moving(), other)).contains("other objects"));
         let fewer = |lookups: &Arc<dyn Lookups>, again: bool| {
             if !again {
                 read(lookups, "a");
             }
-            Ok(Vec::new())
+            Ok(Vec::<u8>::new())
         };
         assert!(how(judged(true, &moving(), fewer)).contains("other objects"));
         let trap = |_: &Arc<dyn Lookups>, again: bool| match again {
             true => Err(PluginFault::Trap("x".into())),
-            false => Ok(Vec::new()),
+            false => Ok(Vec::<u8>::new()),
         };
         assert!(how(judged(true, &moving(), trap)).contains("trapped: x"));
     }
@@ -202,7 +202,7 @@ mod tests {
     fn a_slow_second_run_says_nothing_of_the_plugin_and_a_failed_first_one_is_not_repeated() {
         let slow = |_: &Arc<dyn Lookups>, again: bool| match again {
             true => Err(PluginFault::Deadline(Duration::from_secs(1))),
-            false => Ok(Vec::new()),
+            false => Ok(Vec::<u8>::new()),
         };
         assert_eq!(judged(true, &moving(), slow), Ok(Vec::new()));
         let runs = AtomicU64::new(0);

@@ -87,7 +87,7 @@ fn with_the_printed_rules_alone_the_example_converges_and_without_one_it_says_wh
         let without = |rules: &[Value]| {
             let mut rules = rules.to_vec();
             for role in &mut rules {
-                if let Some(all) = role["rules"].as_array_mut() {
+                if let Some(all) = role.get_mut("rules").and_then(Value::as_array_mut) {
                     all.retain(|rule| rule["apiGroups"][0] != "apps");
                 }
             }
