@@ -13,9 +13,9 @@ use trimtab_core::identity::{Digest, GroupKind};
 use trimtab_core::placing::Scope;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 
-/// What may be asked of the API server, in the order in which rules list it.
+/// A verb of RBAC, in the order in which rules list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Verb {
+enum Right {
     Get,
     List,
     Watch,
@@ -24,7 +24,7 @@ enum Verb {
     Delete,
 }
 
-impl Verb {
+impl Right {
     fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -38,7 +38,7 @@ impl Verb {
 }
 
 /// Every watched kind: the lists and watches are cluster-wide.
-const READ: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
+const READ: [Right; 3] = [Right::Get, Right::List, Right::Watch];
 /// Where the host asks who overwrites a declared value.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const ADMISSION_RESOURCES: [&str; 2] =
@@ -69,7 +69,7 @@ pub(crate) type Resource = (String, Scope);
 /// Where the plural of a kind comes from; `None` where it is not known.
 pub(crate) type Resources<'a> = &'a dyn Fn(&GroupKind) -> Option<Resource>;
 
-type Wanted = BTreeMap<(String, String), BTreeSet<Verb>>;
+type Wanted = BTreeMap<(String, String), BTreeSet<Right>>;
 
 /// The rules, and what a person should know of them.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl Needs {
         }
         for resource in ADMISSION_RESOURCES {
             let rule = needs.cluster.entry((ADMISSION.into(), resource.into())).or_default();
-            rule.insert(Verb::List);
+            rule.insert(Right::List);
         }
         let deletes = |power: &Power| {
             let grant = enforced(power);
@@ -108,7 +108,7 @@ impl Needs {
         };
         if powers.iter().any(deletes) {
             // To say which Pods a deletion takes.
-            needs.cluster.entry((String::new(), "pods".into())).or_default().insert(Verb::List);
+            needs.cluster.entry((String::new(), "pods".into())).or_default().insert(Right::List);
         }
         needs
     }
@@ -128,7 +128,7 @@ impl Needs {
         let claimed = targets(&power.manifest.claims, declared);
         for target in claimed.iter().filter(|target| serves(target)) {
             // A dry run is authorised like the write that it rehearses, in observe mode too.
-            let observes = [&READ[..], &[Verb::Patch]].concat();
+            let observes = [&READ[..], &[Right::Patch]].concat();
             let one = matches!(target, Target::Kind(_));
             // Of a wildcard that a grant narrows, the grant says which kinds: below.
             if !covers(power.grant.as_ref(), target) && (one || power.grant.is_none()) {
@@ -153,15 +153,15 @@ impl Needs {
 
     fn grant(&mut self, power: &Power, grant: &Grant, target: &Target, resources: Resources<'_>) {
         self.want(&None, target, &READ, resources);
-        let mut verbs = vec![Verb::Patch];
+        let mut verbs = vec![Right::Patch];
         if grant.mode == Mode::Observe {
             return self.want(&None, target, &verbs, resources);
         }
         if actions(power, grant).any(creates) {
-            verbs.push(Verb::Create);
+            verbs.push(Right::Create);
         }
         if actions(power, grant).any(deletes) {
-            verbs.push(Verb::Delete);
+            verbs.push(Right::Delete);
         }
         let status = actions(power, grant).any(|action| action == ActionKind::PatchStatus);
         let scope = match target {
@@ -179,12 +179,12 @@ impl Needs {
         }
         if places.is_empty() {
             // Cluster-scoped and not granted: it observes.
-            self.want(&None, target, &[Verb::Patch], resources);
+            self.want(&None, target, &[Right::Patch], resources);
         }
         for place in &places {
             self.want(place, target, &verbs, resources);
             if status {
-                self.want_sub(place, target, "/status", &[Verb::Patch], resources);
+                self.want_sub(place, target, "/status", &[Right::Patch], resources);
             }
         }
     }
@@ -193,7 +193,7 @@ impl Needs {
         &mut self,
         place: &Option<String>,
         target: &Target,
-        verbs: &[Verb],
+        verbs: &[Right],
         resources: Resources<'_>,
     ) {
         self.want_sub(place, target, "", verbs, resources);
@@ -204,7 +204,7 @@ impl Needs {
         place: &Option<String>,
         target: &Target,
         sub: &str,
-        verbs: &[Verb],
+        verbs: &[Right],
         resources: Resources<'_>,
     ) {
         let (group, plural) = match target {
@@ -358,11 +358,11 @@ fn deletes(action: ActionKind) -> bool {
 
 /// One rule for resources of one group with the same verbs, in a fixed order.
 fn rules(wanted: &Wanted) -> Vec<Rule> {
-    let mut grouped: BTreeMap<(&str, &BTreeSet<Verb>), Vec<String>> = BTreeMap::new();
+    let mut grouped: BTreeMap<(&str, &BTreeSet<Right>), Vec<String>> = BTreeMap::new();
     for ((group, resource), verbs) in wanted {
         grouped.entry((group, verbs)).or_default().push(resource.clone());
     }
-    let rule = |((group, verbs), resources): ((&str, &BTreeSet<Verb>), Vec<String>)| Rule {
+    let rule = |((group, verbs), resources): ((&str, &BTreeSet<Right>), Vec<String>)| Rule {
         api_groups: vec![group.to_owned()],
         resources,
         verbs: verbs.iter().map(|verb| verb.as_str()).collect(),
@@ -371,121 +371,4 @@ fn rules(wanted: &Wanted) -> Vec<Rule> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(text: &str) -> GroupKind {
-        match KindPattern::parse(text).unwrap() {
-            KindPattern::Exact(kind) => kind,
-            other => panic!("{other} is no kind"),
-        }
-    }
-
-    fn power(claims: &[&str], grant: Option<(&[&str], Namespaces, bool, &[ActionKind])>) -> Power {
-        let patterns =
-            |texts: &[&str]| texts.iter().map(|it| KindPattern::parse(it).unwrap()).collect();
-        let manifest = PluginManifest {
-            name: "x".into(),
-            version: "0.1.0".into(),
-            description: String::new(),
-            wit: "0.1.0".into(),
-            claims: patterns(claims),
-            reads: vec![],
-            actions: ActionKind::ALL.into(),
-        };
-        let digest = Digest::of(b"x");
-        Power {
-            plugin: PluginIdentity { name: "x".into(), version: "0.1.0".into(), digest },
-            grant: grant.map(|(kinds, namespaces, cluster_scoped, actions)| Grant {
-                plugin: "x".into(),
-                digest,
-                mode: Mode::Enforce,
-                kinds: patterns(kinds),
-                namespaces,
-                cluster_scoped,
-                actions: actions.iter().copied().collect(),
-                predecessors: BTreeSet::new(),
-                origin: String::new(),
-            }),
-            manifest,
-        }
-    }
-
-    fn table(kind: &GroupKind) -> Option<Resource> {
-        crate::schemas::Schemas::default().resource(kind)
-    }
-
-    fn shown(rules: &[Rule]) -> Vec<String> {
-        let own = |rule: &&Rule| rule.api_groups != [ADMISSION];
-        rules.iter().filter(own).map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn an_apply_needs_create_and_patch_and_a_deletion_needs_delete() {
-        let needs = |actions: &[ActionKind]| {
-            let power = power(&["*"], Some((&["ConfigMap"], Namespaces::All, true, actions)));
-            shown(&Needs::of(&[power], None, &table).cluster())
-        };
-        assert_eq!(
-            needs(&[ActionKind::ApplyDesired]),
-            ["core: configmaps [get list watch create patch]"]
-        );
-        assert_eq!(needs(&[ActionKind::RemoveFields]), ["core: configmaps [get list watch patch]"]);
-        assert_eq!(
-            needs(&[ActionKind::Delete, ActionKind::PatchStatus]),
-            [
-                "core: configmaps [get list watch patch delete]",
-                "core: pods [list]",
-                "core: configmaps/status [patch]",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_grant_that_names_namespaces_writes_in_those_alone_and_reads_everywhere() {
-        let only = Namespaces::Only(["shop".to_owned()].into());
-        let kinds: &[&str] = &["Deployment.apps", "Namespace"];
-        let power = power(&["*"], Some((kinds, only, false, &[ActionKind::ApplyDesired])));
-        let needs = Needs::of(&[power], None, &table);
-        assert_eq!(
-            shown(&needs.cluster()),
-            ["core: namespaces [get list watch patch]", "apps: deployments [get list watch]"]
-        );
-        let namespaces = needs.namespaces();
-        assert_eq!(namespaces.len(), 1);
-        assert_eq!(shown(&namespaces["shop"]), ["apps: deployments [create patch]"]);
-    }
-
-    #[test]
-    fn wildcards_are_narrowed_to_what_is_declared_and_else_warned_of() {
-        let all: &[&str] = &["*"];
-        let power = power(&["*"], Some((all, Namespaces::All, true, &[ActionKind::ApplyDesired])));
-        let declared = [kind("Service"), kind("Deployment.apps")].into();
-        let powers = [power];
-        let needs = Needs::of(&powers, Some(&declared), &table);
-        assert!(needs.warnings.is_empty());
-        assert_eq!(
-            shown(&needs.cluster()),
-            [
-                "core: services [get list watch create patch]",
-                "apps: deployments [get list watch create patch]"
-            ]
-        );
-        let needs = Needs::of(&powers, None, &table);
-        assert_eq!(needs.warnings.len(), 1);
-        assert_eq!(shown(&needs.cluster()), ["*: * [get list watch create patch]"]);
-    }
-
-    #[test]
-    fn without_a_grant_what_is_claimed_is_read_and_rehearsed() {
-        let needs = Needs::of(&[power(&["Service"], None)], None, &table);
-        assert_eq!(shown(&needs.cluster()), ["core: services [get list watch patch]"]);
-    }
-
-    #[test]
-    fn a_kind_that_nobody_knows_is_named() {
-        let powers = [power(&["Widget.example.com"], None)];
-        let needs = Needs::of(&powers, None, &table);
-        assert_eq!(needs.unknown, [kind("Widget.example.com")].into());
-    }
-}
+mod tests;
