@@ -25,6 +25,7 @@ pub mod ports;
 pub mod ignore;
 pub mod memo;
 pub mod placing;
+pub mod quarantine;
 pub mod queue;
 pub mod reads;
 pub mod reason;

@@ -462,5 +462,8 @@ fn bounded(milliseconds: u64) -> Duration {
 }
 
 fn fault(fault: PluginFault) -> Outcome {
-    Outcome::Fault(fault.to_string())
+    match fault {
+        PluginFault::Held(why) => Outcome::Waiting(why),
+        fault => Outcome::Fault(fault.to_string()),
+    }
 }

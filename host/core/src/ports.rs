@@ -26,6 +26,12 @@ pub enum PluginFault {
     /// The guest's answer is not valid.
     #[error("gave an invalid answer: {0}")]
     Invalid(String),
+    /// The guest answered the same question in two ways.
+    #[error("is not pure: {0}")]
+    Impure(String),
+    /// It is not asked at present, and why: it misbehaved before.
+    #[error("{0}")]
+    Held(String),
     /// The host could not run it now: no instance was free in time.
     #[error("could not be run: {0}")]
     Unavailable(String),

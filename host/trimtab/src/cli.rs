@@ -36,6 +36,8 @@ enum Command {
     Run(cmd::run::Run),
     /// Show what differs between desired and live, by meaning. Writes nothing.
     Diff(cmd::diff::Diff),
+    /// Print the least ClusterRole and Roles that plugins and their grants need.
+    Rbac(cmd::rbac::Rbac),
     /// A real local control plane (etcd and kube-apiserver), for trying things out.
     Dev(cmd::dev::Dev),
     /// Make, build, test, inspect and grant plugins, and list those of a running host.
@@ -85,6 +87,7 @@ impl Cli {
         let done = match self.command {
             Command::Run(run) => run.run(),
             Command::Diff(diff) => diff.run(),
+            Command::Rbac(rbac) => rbac.run(),
             Command::Dev(dev) => dev.run(),
             Command::Plugin(plugin) => plugin.run(),
             Command::Audit(audit) => audit.run(),

@@ -204,6 +204,8 @@ pub(crate) struct PluginLine {
     pub(crate) event: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) plugin: Option<IdentityLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signer: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) message: String,
 }

@@ -12,9 +12,11 @@ mod generic;
 mod grants;
 mod journal;
 mod plugins;
+mod rbac;
 mod round;
 mod schemas;
 mod secrets;
+mod signing;
 
 mod output;
 mod timestamp;

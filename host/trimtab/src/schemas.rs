@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
-use trimtab_core::identity::Gvk;
+use trimtab_core::identity::{GroupKind, Gvk};
 use trimtab_core::object::Manifest;
 use trimtab_core::placing::Scope;
 use trimtab_json::Value;
@@ -33,6 +33,7 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
 pub(crate) struct Schemas {
     facts: HashMap<Gvk, Arc<[u8]>>,
     scopes: HashMap<Gvk, Scope>,
+    resources: HashMap<GroupKind, (String, Scope)>,
 }
 
 impl Schemas {
@@ -60,6 +61,9 @@ impl Schemas {
             Some("Cluster") => Scope::Cluster,
             _ => Scope::Namespaced,
         };
+        if let Some(plural) = text(&["spec", "names", "plural"]) {
+            self.resources.insert(GroupKind::new(group, kind), (plural.to_owned(), scope));
+        }
         let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array);
         for version in versions.unwrap_or_default().iter().filter_map(|v| v.str_at(&["name"])) {
             let gvk = Gvk { group: group.into(), version: version.into(), kind: kind.into() };
@@ -78,6 +82,20 @@ impl Schemas {
         trimtab_compare::facts::build(&BUILT_IN.document, &gvk.group, &gvk.version, &gvk.kind)
             .map(Into::into)
             .unwrap_or_default()
+    }
+
+    /// How RBAC rules and paths name a kind (its plural), and its scope; `None`: it is not known.
+    pub(crate) fn resource(&self, kind: &GroupKind) -> Option<(String, Scope)> {
+        if let Some(resource) = self.resources.get(kind) {
+            return Some(resource.clone());
+        }
+        let name = kind.to_string();
+        let plural = BUILT_IN.document.str_at(&["resources", &name])?;
+        let scope = match BUILT_IN.cluster_scoped.contains(name.as_str()) {
+            true => Scope::Cluster,
+            false => Scope::Namespaced,
+        };
+        Some((plural.to_owned(), scope))
     }
 
     /// Scope of a kind; of one that nothing is known of, what the manifest suggests.
@@ -111,6 +129,19 @@ mod tests {
             assert!(!schemas.facts(&gvk).is_empty(), "{gvk}");
         }
         assert!(schemas.facts(&Gvk::from_api_version("ex.io/v1", "Foo")).is_empty());
+    }
+
+    #[test]
+    fn plurals_are_known_without_a_cluster() {
+        let plural = |group, kind| {
+            Schemas::default().resource(&GroupKind::new(group, kind)).map(|(plural, _)| plural)
+        };
+        assert_eq!(
+            plural("networking.k8s.io", "NetworkPolicy").as_deref(),
+            Some("networkpolicies")
+        );
+        assert_eq!(plural("", "Endpoints").as_deref(), Some("endpoints"));
+        assert_eq!(plural("ex.io", "Foo"), None);
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Call {
         }
     }
 
+    /// Nothing that it logs is told.
+    pub(crate) fn silence(&mut self) {
+        self.log.withheld = true;
+    }
+
     /// A fresh store with every limit in force.
     pub(crate) fn into_store(self, engine: &Engine) -> Store<Self> {
         let limits = self.limits;

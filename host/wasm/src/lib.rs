@@ -15,6 +15,7 @@ mod convert;
 mod fault;
 mod judge;
 mod plugin;
+mod purity;
 
 mod cache;
 mod compile;

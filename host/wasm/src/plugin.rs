@@ -6,6 +6,7 @@
 use crate::bindings::{ReconcilerPlugin, ReconcilerPluginPre};
 use crate::call::Call;
 use crate::convert::{Output, Params};
+use crate::purity::{self, Sampler};
 use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
 use crate::{cache, fault};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ struct Loaded {
     /// Turns of this plugin: at most half of all, so that one plugin that uses up its time
     /// leaves room for the others.
     turns: Arc<Semaphore>,
+    /// Which comparisons are made twice.
+    sampler: Sampler,
 }
 
 impl Plugin {
@@ -66,6 +69,7 @@ impl Plugin {
                 inspection,
                 pre,
                 turns: Arc::new(Semaphore::new(shared.calls.div_ceil(2))),
+                sampler: Sampler::default(),
             }),
         })
     }
@@ -96,7 +100,8 @@ impl Plugin {
         Judgement::new(self.clone(), lookups)
     }
 
-    /// Where does live differ from desired? In a fresh instance, on this thread.
+    /// Where does live differ from desired? In a fresh instance, on this thread; some calls are
+    /// made twice, and have to agree.
     ///
     /// # Errors
     /// The plugin's fault, or [`PluginFault::Unavailable`] where the pool is exhausted.
@@ -108,8 +113,10 @@ impl Plugin {
         if let Live::Unknown(why) = &snapshot.live {
             return Ok(Comparison::Unknown(why.to_string()));
         }
-        self.call(snapshot, lookups, |bindings, store, params| {
-            bindings.trimtab_plugin_reconciler().call_compare(store, params.snapshot())
+        purity::judged(self.loaded.sampler.takes(), lookups, |lookups, again| {
+            self.call(snapshot, lookups, again, |bindings, store, params| {
+                bindings.trimtab_plugin_reconciler().call_compare(store, params.snapshot())
+            })
         })
     }
 
@@ -127,7 +134,7 @@ impl Plugin {
             return Ok(Verdict::Unknown(why.to_string()));
         }
         let differences = crate::convert::differences(differences);
-        self.call(snapshot, lookups, |bindings, store, params| {
+        self.call(snapshot, lookups, false, |bindings, store, params| {
             bindings.trimtab_plugin_reconciler().call_decide(store, params.snapshot(), &differences)
         })
     }
@@ -136,22 +143,27 @@ impl Plugin {
         (&self.loaded.turns, &self.loaded.sandbox.shared.turns)
     }
 
-    /// One call in a fresh instance; the store is dropped whatever came of it.
+    /// One call in a fresh instance; the store is dropped whatever came of it. `again`: it was
+    /// made before, and its log is told.
     fn call<O: Output>(
         &self,
         snapshot: &Snapshot,
         lookups: &Arc<dyn Lookups>,
+        again: bool,
         run: impl FnOnce(&ReconcilerPlugin, &mut Store<Call>, &Params<'_>) -> wasmtime::Result<O>,
     ) -> Result<O::Core, PluginFault> {
         let loaded = &*self.loaded;
         let shared = &loaded.sandbox.shared;
-        let call = Call::new(
+        let mut call = Call::new(
             self.limits,
             loaded.identity.clone(),
             &loaded.inspection.manifest,
             snapshot,
             lookups.clone(),
         );
+        if again {
+            call.silence();
+        }
         let mut store = call.into_store(&shared.engine);
         let params = Params { snapshot, field_manager: &shared.field_manager };
         let answer = loaded

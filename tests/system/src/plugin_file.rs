@@ -3,10 +3,17 @@
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
+use std::ops::Range;
 
 const MANIFEST: &str = "trimtab:manifest";
 const HEADER: usize = 8;
 const CUSTOM: u8 = 0;
+/// Sections of a component and of a core module.
+const CORE_MODULE: u8 = 1;
+const IMPORTS: u8 = 2;
+const EXPORTS: u8 = 7;
+const CODE: u8 = 10;
+const UNREACHABLE: u8 = 0;
 
 /// The same component with another version in its manifest: another file with another digest,
 /// as a newer build is.
@@ -40,6 +47,111 @@ pub fn with_manifest(component: &[u8], change: impl FnOnce(&mut Value)) -> Resul
     change(&mut manifest);
     append_manifest(&mut changed, &serde_json::to_vec(&manifest)?);
     Ok(changed)
+}
+
+/// The same component with a `compare` that traps at once: each byte of its body is `unreachable`.
+///
+/// # Errors
+/// These bytes are no component with a core module that exports it.
+pub fn trapping(component: &[u8]) -> Result<Vec<u8>> {
+    let mut changed = component.to_vec();
+    for (id, module) in sections(component, HEADER..component.len())? {
+        if id == CORE_MODULE
+            && let Some(body) = compare_body(component, module)?
+        {
+            let end = body.end - 1;
+            changed[body.start..end].fill(UNREACHABLE);
+            return Ok(changed);
+        }
+    }
+    bail!("no core module of the component exports compare")
+}
+
+/// Where the instructions of `compare` are, the final `end` included.
+fn compare_body(bytes: &[u8], module: Range<usize>) -> Result<Option<Range<usize>>> {
+    let sections = sections(bytes, module.start + HEADER..module.end)?;
+    let section =
+        |wanted: u8| sections.iter().find(|(id, _)| *id == wanted).map(|(_, at)| at.clone());
+    let (Some(exports), Some(code)) = (section(EXPORTS), section(CODE)) else { return Ok(None) };
+    let mut imported = 0;
+    if let Some(imports) = section(IMPORTS) {
+        let mut at = Reader { bytes, at: imports.start };
+        for _ in 0..at.number()? {
+            at.name()?;
+            at.name()?;
+            match at.byte()? {
+                0 => {
+                    at.number()?;
+                    imported += 1;
+                }
+                other => bail!("an import of kind {other}, which ours do not have"),
+            }
+        }
+    }
+    let mut at = Reader { bytes, at: exports.start };
+    let mut index = None;
+    for _ in 0..at.number()? {
+        let name = at.name()?;
+        let kind = at.byte()?;
+        let number = at.number()?;
+        if kind == 0 && name.ends_with(b"#compare") {
+            index = Some(number);
+        }
+    }
+    let Some(index) = index.and_then(|index| index.checked_sub(imported)) else { return Ok(None) };
+    let mut at = Reader { bytes, at: code.start };
+    at.number()?;
+    for _ in 0..index {
+        let length = at.number()?;
+        at.at += length;
+    }
+    let length = at.number()?;
+    let end = at.at + length;
+    for _ in 0..at.number()? {
+        at.number()?;
+        at.byte()?;
+    }
+    Ok(Some(at.at..end))
+}
+
+/// Id and content of each section.
+fn sections(bytes: &[u8], within: Range<usize>) -> Result<Vec<(u8, Range<usize>)>> {
+    let mut at = Reader { bytes, at: within.start };
+    let mut sections = Vec::new();
+    while at.at < within.end {
+        let id = at.byte()?;
+        let length = at.number()?;
+        sections.push((id, at.at..at.at + length));
+        at.at += length;
+    }
+    Ok(sections)
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Result<u8> {
+        let byte = *self.bytes.get(self.at).context("the file is cut off")?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Result<usize> {
+        let rest = self.bytes.get(self.at..).context("the file is cut off")?;
+        let (value, after) = number(rest)?;
+        self.at += rest.len() - after.len();
+        Ok(value)
+    }
+
+    fn name(&mut self) -> Result<&'a [u8]> {
+        let length = self.number()?;
+        let name = self.bytes.get(self.at..self.at + length).context("the file is cut off")?;
+        self.at += length;
+        Ok(name)
+    }
 }
 
 /// A valid component that exports nothing, and says of itself what a plugin would.

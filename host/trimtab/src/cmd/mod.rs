@@ -3,8 +3,11 @@
 pub(crate) mod audit;
 pub(crate) mod dev;
 pub(crate) mod diff;
+mod inspect;
 pub(crate) mod plugin;
+pub(crate) mod rbac;
 pub(crate) mod run;
+mod sign;
 
 use crate::cli::ClusterArgs;
 use trimtab_kube::{ApiServer, Credentials};

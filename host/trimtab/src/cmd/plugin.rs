@@ -3,10 +3,9 @@
 use crate::cli::OutputArgs;
 use crate::schemas::Schemas;
 use crate::{grants, output, plugins};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trimtab_author::{BuildOptions, Sdk};
 use trimtab_core::grant::Mode;
 use trimtab_core::identity::Gvk;
@@ -22,9 +21,17 @@ pub(crate) enum Plugin {
     /// Run a plugin's cases through the sandbox that production uses.
     Test(Test),
     /// Read what a plugin file says of itself, without running anything.
-    Inspect(Inspect),
+    Inspect(super::inspect::Inspect),
     /// Print a grant for a plugin file, pinned to its digest.
     Grant(Grant),
+    /// Make a key pair that signs plugins, in minisign's form, without a password.
+    Keygen(super::sign::Keygen),
+    /// Sign a plugin file: the signature is written beside it.
+    Sign(super::sign::Sign),
+    /// Check the signature beside a plugin file.
+    Verify(super::sign::Verify),
+    /// Have a running host call a plugin again that it quarantined or found impure.
+    Release(Release),
     /// What a running host has loaded, in which mode, and why something is refused.
     List(List),
 }
@@ -54,14 +61,6 @@ pub(crate) struct Test {
     /// The plugin's crate.
     #[arg(default_value = ".")]
     crate_dir: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Inspect {
-    /// The plugin file.
-    file: PathBuf,
-    #[command(flatten)]
-    output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -159,6 +158,15 @@ pub(crate) struct List {
     output: OutputArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// The plugin's name.
+    name: String,
+    /// State directory of the host.
+    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
+    state: PathBuf,
+}
+
 impl Plugin {
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         match self {
@@ -167,6 +175,10 @@ impl Plugin {
             Self::Test(test) => test.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Grant(grant) => grant.run(),
+            Self::Keygen(keygen) => keygen.run(),
+            Self::Sign(sign) => sign.run(),
+            Self::Verify(verify) => verify.run(),
+            Self::Release(release) => release.run(),
             Self::List(list) => list.run(),
         }
     }
@@ -212,9 +224,14 @@ impl Test {
     }
 }
 
+/// The bytes of a plugin file.
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
 /// Reads and inspects a plugin file.
-fn inspected(file: &PathBuf) -> anyhow::Result<Inspection> {
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+fn inspected(file: &Path) -> anyhow::Result<Inspection> {
+    let bytes = read(file)?;
     trimtab_wasm::inspect(&bytes).with_context(|| format!("{} is refused", file.display()))
 }
 
@@ -232,64 +249,6 @@ impl Grant {
     }
 }
 
-/// What `inspect` answers.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Inspected {
-    file: String,
-    name: String,
-    version: String,
-    description: String,
-    digest: String,
-    size_bytes: usize,
-    wit: String,
-    claims: Vec<String>,
-    reads: Vec<String>,
-    actions: Vec<String>,
-    imports: Vec<String>,
-    exports: Vec<String>,
-}
-
-impl Inspect {
-    fn run(self) -> anyhow::Result<u8> {
-        let inspection = inspected(&self.file)?;
-        let manifest = &inspection.manifest;
-        let answer = Inspected {
-            file: self.file.display().to_string(),
-            name: manifest.name.clone(),
-            version: manifest.version.clone(),
-            description: manifest.description.clone(),
-            digest: inspection.digest.to_string(),
-            size_bytes: inspection.size,
-            wit: manifest.wit.clone(),
-            claims: manifest.claims.iter().map(ToString::to_string).collect(),
-            reads: manifest.reads.iter().map(ToString::to_string).collect(),
-            actions: manifest.actions.iter().map(ToString::to_string).collect(),
-            imports: inspection.imports.clone(),
-            exports: inspection.exports.clone(),
-        };
-        output::print(self.output.output, &answer, || {
-            let list = |items: &[String]| {
-                if items.is_empty() { "none".to_owned() } else { items.join(", ") }
-            };
-            let row = |name: &str, value: String| vec![name.to_owned(), value];
-            output::table(&[
-                row("plugin", format!("{} {}", answer.name, answer.version)),
-                row("description", answer.description.clone()),
-                row("digest", answer.digest.clone()),
-                row("size", format!("{} bytes", answer.size_bytes)),
-                row("WIT", format!("trimtab:plugin@{}", answer.wit)),
-                row("claims", list(&answer.claims)),
-                row("reads", list(&answer.reads)),
-                row("actions", list(&answer.actions)),
-                row("imports", list(&answer.imports)),
-                row("exports", list(&answer.exports)),
-            ])
-        })?;
-        Ok(0)
-    }
-}
-
 impl List {
     fn run(self) -> anyhow::Result<u8> {
         let status = plugins::read_status(&self.state)?;
@@ -301,19 +260,30 @@ impl List {
         }
         output::print(self.output.output, &status, || {
             let mut rows = vec![
-                ["FILE", "STATE", "PLUGIN", "DIGEST", "CLAIMS", "GRANT", "REASON"]
-                    .map(String::from)
-                    .to_vec(),
+                [
+                    "FILE", "STATE", "SINCE", "PLUGIN", "DIGEST", "SIGNER", "CLAIMS", "GRANT",
+                    "PASSES", "FAULTS", "REASON",
+                ]
+                .map(String::from)
+                .to_vec(),
             ];
             for plugin in &status.plugins {
                 rows.push(vec![
                     plugin.file.clone(),
                     plugin.state.clone(),
+                    plugin.since.clone(),
                     format!("{} {}", plugin.name, plugin.version).trim().to_owned(),
                     plugin.digest.get(..19).unwrap_or_default().to_owned(),
+                    plugin.signer.clone().unwrap_or_else(|| "-".into()),
                     plugin.claims.join(","),
                     plugin.grant.clone(),
-                    plugin.reason.replace('\n', "; "),
+                    plugin.passes.to_string(),
+                    plugin.faults.sum().to_string(),
+                    match (&plugin.last_fault, plugin.reason.is_empty()) {
+                        (Some(fault), true) => format!("last fault: {fault}"),
+                        _ => plugin.reason.clone(),
+                    }
+                    .replace('\n', "; "),
                 ]);
             }
             let mut text = output::table(&rows);
@@ -325,6 +295,36 @@ impl List {
         Ok(0)
     }
 }
+
+impl Release {
+    fn run(self) -> anyhow::Result<u8> {
+        let status = plugins::read_status(&self.state)?;
+        let Some(plugin) = status.plugins.iter().find(|plugin| plugin.name == self.name) else {
+            bail!("no plugin {:?} is in service: `trimtab plugin list` has their names", self.name);
+        };
+        if !matches!(plugin.state.as_str(), "quarantined" | "refused") {
+            bail!("plugin {} is not held back: it is {}", plugin.name, plugin.state);
+        }
+        if !is_running(&self.state) {
+            bail!("no host runs on {}; one that starts calls every plugin", self.state.display());
+        }
+        let file = crate::engine::release_file(&self.state, &plugin.name);
+        std::fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+        let start = std::time::Instant::now();
+        while file.exists() {
+            if start.elapsed() > RELEASE_PATIENCE {
+                std::fs::remove_file(&file).ok();
+                bail!("the host did not take it up within {RELEASE_PATIENCE:?}: see its log");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        println!("plugin {} is called again", plugin.name);
+        Ok(0)
+    }
+}
+
+/// How long a host may take to see that a plugin is released.
+const RELEASE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Whether a host holds the state directory.
 fn is_running(state: &std::path::Path) -> bool {

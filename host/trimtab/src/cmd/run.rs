@@ -37,6 +37,10 @@ pub(crate) struct Run {
     /// Grant file, or folder of grant files, watched while the host runs.
     #[arg(long, value_name = "PATH")]
     grants: Option<PathBuf>,
+    /// Serve only plugins that are signed by one of these keys: a file of minisign or OpenSSH
+    /// public keys, or a folder of them, watched while the host runs.
+    #[arg(long, value_name = "KEYS")]
+    require_signature: Option<PathBuf>,
     /// Directory of the host's own state: journal, keys, compiled plugins.
     #[arg(long, value_name = "DIR", default_value = ".trimtab")]
     state: PathBuf,
@@ -72,8 +76,11 @@ impl Run {
             field_manager: FIELD_MANAGER.into(),
             ..SandboxOptions::default()
         })?;
-        let watched =
-            plugins::Options { plugins: self.plugins.clone(), grants: self.grants.clone() };
+        let watched = plugins::Options {
+            plugins: self.plugins.clone(),
+            grants: self.grants.clone(),
+            keys: self.require_signature.clone(),
+        };
         let registry = plugins::watch(watched, sandbox)?;
         plugins::write_status(&self.state, &registry.borrow().status())?;
 

@@ -217,16 +217,7 @@ impl Engine {
 
     pub(super) fn take_registry(&mut self) {
         let registry = self.parts.registry.borrow_and_update().clone();
-        let status = registry.status();
-        if let Err(error) = crate::plugins::write_status(&self.options.state, &status) {
-            tracing::warn!("the plugin list cannot be written: {error:#}");
-        }
-        for line in self.plugins.changes(&status) {
-            if let Err(error) = self.parts.journal.plugin(line) {
-                tracing::error!("{error}");
-            }
-        }
-        self.plugins = status;
+        self.tell_plugins();
         self.moved_at = Instant::now();
         let mut touched = Vec::new();
         for (key, state) in &mut self.keys {

@@ -11,6 +11,7 @@ mod passes;
 mod budgets;
 mod desired;
 mod facts;
+mod health;
 mod lookups;
 mod reads;
 mod report;
@@ -20,6 +21,7 @@ mod waves;
 
 use self::budgets::Windows;
 use self::desired::DesiredState;
+use self::health::Healths;
 use self::reads::Readers;
 use self::rules::RuleWatch;
 use self::settled::KeyState;
@@ -45,6 +47,7 @@ use trimtab_source::SourceUpdate;
 
 pub(crate) use self::desired::place;
 pub(crate) use self::facts::FactsCache;
+pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
@@ -115,6 +118,7 @@ pub(crate) struct Engine {
     passes: JoinSet<Passed>,
     budgets: Windows,
     plugins: crate::plugins::Status,
+    healths: Healths,
     /// Kinds of which it was said that no plugin claims them.
     unclaimed_told: HashSet<GroupKind>,
     discover_at: Option<Instant>,
@@ -130,6 +134,10 @@ struct Passed {
     reads: trimtab_core::reads::Reads,
     /// Writes that it took of its plugin's budget.
     writes: u32,
+    /// Why the plugin was not asked.
+    hold: Option<health::Hold>,
+    /// What came of asking it.
+    noted: Option<Result<(), trimtab_core::quarantine::FaultSort>>,
 }
 
 struct Monotonic(Instant);
@@ -169,6 +177,7 @@ impl Engine {
             passes: JoinSet::new(),
             budgets: Windows::default(),
             plugins: crate::plugins::Status::default(),
+            healths: Healths::new(now),
             unclaimed_told: HashSet::new(),
             discover_at: None,
             kind_expected_until: now,
@@ -188,6 +197,8 @@ impl Engine {
             self.release_waves();
             self.start_passes();
             self.tell_idle_rules();
+            self.take_releases();
+            self.tell_counts();
             if self.options.once && self.round_is_over() {
                 break;
             }
@@ -206,6 +217,7 @@ impl Engine {
             }
         }
         self.stop_passes().await;
+        self.tell_plugins();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         Ok(summary)
@@ -237,7 +249,8 @@ impl Engine {
         let queue = self.queue.next_due().map(|due| due.saturating_sub(self.started.elapsed()));
         let discover = self.discover_at.map(|at| at.saturating_duration_since(Instant::now()));
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
-        [queue, discover].into_iter().flatten().fold(beat, Duration::min)
+        let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
+        [queue, discover, release].into_iter().flatten().fold(beat, Duration::min)
     }
 
     /// The source was read and every kind of it has an answer.
@@ -257,7 +270,7 @@ impl Engine {
         let all_well =
             self.desired.unplaced.is_empty() && self.keys.values().all(KeyState::is_settled);
         let tried = |(key, state): (&ObjectKey, &KeyState)| {
-            state.is_settled() || self.queue.failures(key) >= ONCE_TRIES
+            state.is_settled() || state.held || self.queue.failures(key) >= ONCE_TRIES
         };
         let stuck = self.moved_at.elapsed() > ONCE_PATIENCE && self.keys.iter().all(tried);
         idle && (all_well || stuck)

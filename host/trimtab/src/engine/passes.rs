@@ -2,7 +2,7 @@
 
 use super::settled::KeyState;
 use super::{
-    Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, lookups, report,
+    Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, health, lookups, report,
 };
 use crate::plugins::Served;
 use crate::secrets;
@@ -58,10 +58,18 @@ impl Engine {
             key,
         };
         let trigger = state.take_trigger();
-        self.spawn(snapshot, served.clone(), trigger);
+        let served = served.clone();
+        let hold = self.hold(&served);
+        self.spawn(snapshot, served, trigger, hold);
     }
 
-    pub(super) fn spawn(&mut self, mut snapshot: Snapshot, served: Served, trigger: Trigger) {
+    pub(super) fn spawn(
+        &mut self,
+        mut snapshot: Snapshot,
+        served: Served,
+        trigger: Trigger,
+        hold: Option<health::Hold>,
+    ) {
         let facts = self.facts.clone();
         let writer = self.parts.writer.clone();
         let journal = self.parts.journal.clone();
@@ -73,7 +81,10 @@ impl Engine {
             Bounds { accounts: self.desired.accounts.clone(), allowance: self.allowance(&served) };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
-            let judge = served.plugin.judgement(lookups.clone());
+            let judge = health::Watched::new(match &hold {
+                None => Ok(served.plugin.judgement(lookups.clone())),
+                Some(hold) => Err(hold.why.clone()),
+            });
             let world = World {
                 judge: &judge,
                 cluster: &writer,
@@ -84,7 +95,8 @@ impl Engine {
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
             let (reads, writes) = (lookups.take_reads(), bounds.allowance.taken());
-            Passed { key: snapshot.key, record, stamp: served.stamp, reads, writes }
+            let (key, stamp, noted) = (snapshot.key, served.stamp, judge.into_noted());
+            Passed { key, record, stamp, reads, writes, hold, noted }
         });
     }
 
@@ -118,18 +130,27 @@ impl Engine {
     }
 
     pub(super) fn end_pass(&mut self, passed: Result<Passed, tokio::task::JoinError>) {
-        let Passed { key, record, stamp, reads, writes } = match passed {
+        let passed = match passed {
             Ok(passed) => passed,
             // A defect of ours; the process must not go on as if nothing were.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
+        self.note_health(&passed);
+        let Passed { key, record, stamp, reads, writes, hold, .. } = passed;
         self.budgets.spent(&record.plugin.name, writes, Instant::now());
         self.waves.passed(&key);
+        if let Some(state) = self.keys.get_mut(&key) {
+            state.held = hold.is_some();
+        }
         if record.after.is_some() && brings_kinds(&record.key.group_kind) {
             self.expect_kinds();
         }
         let now = self.started.elapsed();
         match record.outcome.next() {
+            // It is looked at again when its plugin is.
+            Next::Retry(_) if hold.is_some() => {
+                self.queue.done(&key, now, hold.as_ref().and_then(|hold| hold.again));
+            }
             Next::Settle => self.queue.done(&key, now, record.look_again),
             Next::After(after) => self.queue.done(&key, now, Some(after)),
             Next::Again if self.queue.failures(&key) == 0 && !self.is_stale_again(&key) => {

@@ -28,6 +28,8 @@ pub(super) struct KeyState {
     /// When the first event came that the next pass answers.
     event: Option<Instant>,
     unclaimed: bool,
+    /// It waits for a plugin that is not called at present.
+    pub(super) held: bool,
     /// The schema changed after the pass that is under way began.
     outdated: bool,
     fights: Fights,

@@ -6,6 +6,7 @@
 
 use super::{Registry, stale_grant};
 use crate::grants;
+use crate::signing::{self, Keys, Signer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(crate) struct Options {
     pub(crate) plugins: PathBuf,
     /// A grant file or a folder of them.
     pub(crate) grants: Option<PathBuf>,
+    /// Keys of which one has to vouch for each plugin; `None`: nobody has to.
+    pub(crate) keys: Option<PathBuf>,
 }
 
 /// What of a file tells that it changed.
@@ -48,6 +51,10 @@ pub(crate) fn watch(
     looks(&directory.options.plugins).with_context(|| {
         format!("--plugins {}: give a directory", directory.options.plugins.display())
     })?;
+    if let Some(path) = &directory.options.keys {
+        directory.keys = Some(Keys::read(path).context("--require-signature")?);
+        directory.keys_seen = folder_looks(path);
+    }
     directory.look();
     if directory.unsettled() {
         std::thread::sleep(LOOK_EVERY);
@@ -74,11 +81,15 @@ pub(crate) fn watch(
 struct Directory {
     options: Options,
     sandbox: Sandbox,
-    /// The last look at each file.
-    seen: BTreeMap<PathBuf, Look>,
+    /// The last look at each file, and at the signatures beside it.
+    seen: BTreeMap<PathBuf, Vec<Look>>,
     /// The look at which each file was read.
-    taken: BTreeMap<PathBuf, Look>,
+    taken: BTreeMap<PathBuf, Vec<Look>>,
     plugins: BTreeMap<String, Arc<Plugin>>,
+    /// Who vouches for the plugin of each file.
+    signers: BTreeMap<String, Signer>,
+    keys_seen: BTreeMap<PathBuf, Look>,
+    keys: Option<Keys>,
     refused: BTreeMap<String, String>,
     grants_seen: Option<BTreeMap<PathBuf, Look>>,
     grants: Vec<Grant>,
@@ -93,6 +104,9 @@ impl Directory {
             seen: BTreeMap::new(),
             taken: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            signers: BTreeMap::new(),
+            keys_seen: BTreeMap::new(),
+            keys: None,
             refused: BTreeMap::new(),
             grants_seen: None,
             grants: Vec::new(),
@@ -103,6 +117,7 @@ impl Directory {
     fn registry(&self) -> Registry {
         let registry = Registry::new(
             &self.plugins,
+            &self.signers,
             self.refused.clone(),
             &self.grants,
             self.grants_problem.clone(),
@@ -126,7 +141,7 @@ impl Directory {
 
     /// One look; whether anything came of it.
     fn look(&mut self) -> bool {
-        let grants = self.look_at_grants();
+        let grants = self.look_at_grants() | self.look_at_keys();
         // A directory that cannot be read for a moment takes no plugin out of service.
         match looks(&self.options.plugins) {
             Ok(now) => self.take_plugins(now) || grants,
@@ -137,7 +152,7 @@ impl Directory {
         }
     }
 
-    fn take_plugins(&mut self, now: BTreeMap<PathBuf, Look>) -> bool {
+    fn take_plugins(&mut self, now: BTreeMap<PathBuf, Vec<Look>>) -> bool {
         let mut changed = false;
         let gone: Vec<PathBuf> =
             self.taken.keys().filter(|f| !now.contains_key(*f)).cloned().collect();
@@ -145,6 +160,7 @@ impl Directory {
             self.taken.remove(&path);
             let file = name(&path);
             self.plugins.remove(&file);
+            self.signers.remove(&file);
             self.refused.remove(&file);
             tracing::info!(file, "plugin removed: its claims end");
             changed = true;
@@ -163,11 +179,8 @@ impl Directory {
 
     fn take(&mut self, path: &Path) {
         let file = name(path);
-        let loaded = std::fs::read(path).map_err(|error| error.to_string()).and_then(|bytes| {
-            Plugin::load(&bytes, &self.sandbox).map_err(|error| error.to_string())
-        });
-        match loaded {
-            Ok(plugin) => {
+        match self.load(path) {
+            Ok((plugin, signer)) => {
                 let identity = plugin.identity().clone();
                 match self.plugins.get(&file) {
                     Some(old) => tracing::info!(
@@ -178,6 +191,10 @@ impl Directory {
                     None => tracing::info!(file, "plugin loaded: {identity}"),
                 }
                 self.refused.remove(&file);
+                match signer {
+                    Some(signer) => self.signers.insert(file.clone(), signer),
+                    None => self.signers.remove(&file),
+                };
                 self.plugins.insert(file, Arc::new(plugin));
             }
             Err(reason) => {
@@ -192,9 +209,45 @@ impl Directory {
         }
     }
 
+    /// One read: the bytes that are verified are the bytes that are compiled.
+    fn load(&self, path: &Path) -> Result<(Plugin, Option<Signer>), String> {
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        let signer = match &self.keys {
+            Some(keys) => Some(signing::verify(path, &bytes, keys)?.clone()),
+            None => None,
+        };
+        let plugin = Plugin::load(&bytes, &self.sandbox).map_err(|error| error.to_string())?;
+        Ok((plugin, signer))
+    }
+
+    /// With other keys every file is looked at anew; what a key vouched for that is gone ends.
+    fn look_at_keys(&mut self) -> bool {
+        let Some(path) = &self.options.keys else { return false };
+        let now = folder_looks(path);
+        if self.keys_seen == now {
+            return false;
+        }
+        self.keys_seen = now;
+        let keys = match Keys::read(path) {
+            Ok(keys) if Some(&keys) == self.keys.as_ref() => return false,
+            Ok(keys) => keys,
+            Err(error) => {
+                tracing::error!("keys refused; the last good ones stay in use: {error}");
+                return false;
+            }
+        };
+        for (file, signer) in self.signers.extract_if(.., |_, signer| !keys.has(signer)) {
+            tracing::error!(file, "out of service: the key of {} is gone", signer.name);
+            self.plugins.remove(&file);
+        }
+        self.keys = Some(keys);
+        self.taken.values_mut().for_each(Vec::clear);
+        true
+    }
+
     fn look_at_grants(&mut self) -> bool {
         let Some(path) = &self.options.grants else { return false };
-        let now = grant_looks(path);
+        let now = folder_looks(path);
         if self.grants_seen.as_ref() == Some(&now) {
             return false;
         }
@@ -219,7 +272,7 @@ impl Directory {
 }
 
 /// The `*.wasm` files of the directory. Hidden files are what tools write before they rename.
-fn looks(directory: &Path) -> std::io::Result<BTreeMap<PathBuf, Look>> {
+fn looks(directory: &Path) -> std::io::Result<BTreeMap<PathBuf, Vec<Look>>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
@@ -228,13 +281,16 @@ fn looks(directory: &Path) -> std::io::Result<BTreeMap<PathBuf, Look>> {
             && !name(&path).starts_with('.')
             && let Some(look) = look_at(&path)
         {
-            found.insert(path, look);
+            let signatures = signing::files(&path);
+            let beside = signatures.iter().filter_map(|file| look_at(file));
+            found.insert(path.clone(), std::iter::once(look).chain(beside).collect());
         }
     }
     Ok(found)
 }
 
-fn grant_looks(path: &Path) -> BTreeMap<PathBuf, Look> {
+/// A file, or the files of a folder.
+fn folder_looks(path: &Path) -> BTreeMap<PathBuf, Look> {
     let mut found = BTreeMap::new();
     let mut add = |path: PathBuf| {
         if let Some(look) = look_at(&path) {

@@ -7,9 +7,10 @@ mod directory;
 mod status;
 
 pub(crate) use directory::{Options, watch};
-pub(crate) use status::{Status, read as read_status, write as write_status};
+pub(crate) use status::{FaultCounts, Status, read as read_status, write as write_status};
 
 use crate::grants;
+use crate::signing::Signer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trimtab_core::grant::{Grant, Power};
@@ -26,6 +27,8 @@ pub(crate) struct Served {
     pub(crate) plugin: Arc<Plugin>,
     /// What it may do.
     pub(crate) power: Arc<Power>,
+    /// Who vouches for the file, where that is required.
+    pub(crate) signer: Option<String>,
     /// Changes whenever the code or the grant does.
     pub(crate) stamp: Digest,
 }
@@ -45,6 +48,7 @@ impl Registry {
     /// conflict with an earlier one is refused, and both are named.
     pub(crate) fn new(
         files: &BTreeMap<String, Arc<Plugin>>,
+        signers: &BTreeMap<String, Signer>,
         mut refused: BTreeMap<String, String>,
         grants: &[Grant],
         grants_problem: Option<String>,
@@ -61,7 +65,10 @@ impl Registry {
                         format!("{what} as {first} does, which came first: remove one of the two"),
                     );
                 }
-                None => served.push(serve(file, plugin, grants)),
+                None => {
+                    let signer = signers.get(file).map(|signer| signer.name.clone());
+                    served.push(Served { signer, ..serve(file, plugin, grants) });
+                }
             }
         }
         Self { served, refused, grants_problem }
@@ -97,6 +104,7 @@ fn serve(file: &str, plugin: &Arc<Plugin>, grants: &[Grant]) -> Served {
     Served {
         file: file.to_owned(),
         plugin,
+        signer: None,
         stamp: Digest::of(format!("{:?} {:?}", power.plugin.digest, power.grant).as_bytes()),
         power: Arc::new(power),
     }

@@ -25,7 +25,7 @@ pub(crate) struct Status {
 pub(crate) struct FileStatus {
     /// Name of the file.
     pub(crate) file: String,
-    /// `observing`, `enforcing` or `refused`.
+    /// `observing`, `enforcing`, `quarantined` or `refused`.
     pub(crate) state: String,
     /// Name that its manifest gives; empty for a file that could not be read.
     pub(crate) name: String,
@@ -33,12 +33,58 @@ pub(crate) struct FileStatus {
     pub(crate) version: String,
     /// SHA-256 of the file in service.
     pub(crate) digest: String,
+    /// Who vouches for the file in service, where signatures are required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signer: Option<String>,
     /// Kinds that it claims.
     pub(crate) claims: Vec<String>,
     /// Where its grant is; empty without one.
     pub(crate) grant: String,
-    /// Why it is refused, or why a newer form of the file is.
+    /// Why it is refused or quarantined, or why a newer form of the file is refused.
     pub(crate) reason: String,
+    /// When its state began.
+    #[serde(default)]
+    pub(crate) since: String,
+    /// Passes in which it was asked.
+    #[serde(default)]
+    pub(crate) passes: u64,
+    /// Its faults, by sort.
+    #[serde(default)]
+    pub(crate) faults: FaultCounts,
+    /// The last one, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_fault: Option<String>,
+}
+
+/// Faults of one build since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FaultCounts {
+    pub(crate) traps: u64,
+    pub(crate) deadlines: u64,
+    pub(crate) limits: u64,
+    pub(crate) invalid: u64,
+    pub(crate) impure: u64,
+}
+
+impl FaultCounts {
+    /// All together.
+    pub(crate) fn sum(&self) -> u64 {
+        self.traps + self.deadlines + self.limits + self.invalid + self.impure
+    }
+}
+
+impl FileStatus {
+    /// Without what is counted.
+    fn lasting(&self) -> Self {
+        Self {
+            since: String::new(),
+            passes: 0,
+            faults: FaultCounts::default(),
+            last_fault: None,
+            ..self.clone()
+        }
+    }
 }
 
 impl Status {
@@ -52,9 +98,12 @@ impl Status {
                 version: plugin.version.clone(),
                 digest: plugin.digest.clone(),
             }),
+            signer: plugin.signer.clone(),
             message: plugin.reason.clone(),
         };
-        let changed = next.plugins.iter().filter(|plugin| !self.plugins.contains(plugin));
+        let known =
+            |plugin: &FileStatus| self.plugins.iter().any(|old| old.lasting() == plugin.lasting());
+        let changed = next.plugins.iter().filter(|plugin| !known(plugin));
         let gone = self
             .plugins
             .iter()
@@ -79,6 +128,7 @@ impl Status {
                     name: served.power.plugin.name.clone(),
                     version: served.power.plugin.version.clone(),
                     digest: served.power.plugin.digest.to_string(),
+                    signer: served.signer.clone(),
                     claims: served.power.manifest.claims.iter().map(ToString::to_string).collect(),
                     grant: grant.map(|grant| grant.origin.clone()).unwrap_or_default(),
                     reason: registry
@@ -86,6 +136,7 @@ impl Status {
                         .get(&served.file)
                         .map(|reason| format!("the older file is in service: {reason}"))
                         .unwrap_or_default(),
+                    ..FileStatus::default()
                 }
             })
             .collect();

@@ -49,8 +49,13 @@ async fn main() -> anyhow::Result<()> {
             }
         }
     }
-    let cluster_scoped = cluster_scoped(client).await?;
+    let resources = resources(client).await?;
+    let cluster_scoped: Vec<&String> =
+        resources.iter().filter(|(_, (_, namespaced))| !namespaced).map(|(kind, _)| kind).collect();
+    let plurals: BTreeMap<_, _> =
+        resources.iter().map(|(kind, (plural, _))| (kind, plural)).collect();
     println!("{{\"clusterScoped\":{},", serde_json::to_string(&cluster_scoped)?);
+    println!("\"resources\":{},", serde_json::to_string(&plurals)?);
     println!("\"components\":{{\"schemas\":{{");
     let last = schemas.len().saturating_sub(1);
     for (position, (name, schema)) in schemas.iter().enumerate() {
@@ -68,9 +73,9 @@ async fn get(client: &Client, path: &str) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&answer.body)?)
 }
 
-/// `Kind.group` of every kind whose objects are in no namespace.
-async fn cluster_scoped(client: &Client) -> anyhow::Result<Vec<String>> {
-    let mut kinds = Vec::new();
+/// `Kind.group` of every kind, with its plural and whether its objects are in namespaces.
+async fn resources(client: &Client) -> anyhow::Result<BTreeMap<String, (String, bool)>> {
+    let mut kinds = BTreeMap::new();
     let mut lists = vec!["/api/v1".to_owned()];
     for group in get(client, "/apis").await?["groups"].as_array().into_iter().flatten() {
         for version in group["versions"].as_array().into_iter().flatten() {
@@ -81,18 +86,19 @@ async fn cluster_scoped(client: &Client) -> anyhow::Result<Vec<String>> {
         let answer = get(client, &list).await?;
         let group = list.strip_prefix("/apis/").and_then(|rest| rest.split('/').next());
         for resource in answer["resources"].as_array().into_iter().flatten() {
-            let whole = !resource["name"].as_str().unwrap_or_default().contains('/');
-            if whole && resource["namespaced"] == Value::Bool(false) {
-                let kind = resource["kind"].as_str().unwrap_or_default();
-                kinds.push(match group {
-                    Some(group) => format!("{kind}.{group}"),
-                    None => kind.to_owned(),
-                });
+            let name = resource["name"].as_str().unwrap_or_default();
+            if name.contains('/') {
+                continue;
             }
+            let kind = resource["kind"].as_str().unwrap_or_default();
+            let kind = match group {
+                Some(group) => format!("{kind}.{group}"),
+                None => kind.to_owned(),
+            };
+            let namespaced = resource["namespaced"] != Value::Bool(false);
+            kinds.insert(kind, (name.to_owned(), namespaced));
         }
     }
-    kinds.sort();
-    kinds.dedup();
     Ok(kinds)
 }
 
