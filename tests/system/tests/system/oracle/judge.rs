@@ -71,7 +71,9 @@ pub(super) fn same_in_the_sandbox(
     let snapshot = Snapshot {
         key: key.clone(),
         gvk: gvk.clone(),
+        standoff: None,
         desired: Arc::new(Desired {
+            ignore: Default::default(),
             key,
             gvk,
             digest: Digest::of(&json),
