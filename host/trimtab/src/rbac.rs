@@ -252,6 +252,7 @@ pub(crate) fn of_manifest(manifest: &PluginManifest) -> Vec<Rule> {
         cluster_scoped: true,
         actions: manifest.actions.clone(),
         predecessors: BTreeSet::new(),
+        terms: Default::default(),
         origin: String::new(),
     };
     let power = Power { plugin: identity, manifest: manifest.clone(), grant: Some(grant) };

@@ -63,8 +63,10 @@ fn impure<T>(how: &str) -> Result<T, PluginFault> {
     Err(PluginFault::Impure(format!("asked twice with the same snapshot and reads, {how}")))
 }
 
-type Query = (GroupKind, String, String);
-type Reads = VecDeque<(Query, Result<Option<Arc<[u8]>>, LookupError>)>;
+/// What was asked: an object by its name, or, without one, all objects of a kind.
+type Query = (GroupKind, String, Option<String>);
+/// Of one object none or one, of all as many as there are.
+type Reads = VecDeque<(Query, Result<Vec<Arc<[u8]>>, LookupError>)>;
 
 /// Hands on reads, and keeps their answers.
 struct Recording {
@@ -81,7 +83,20 @@ impl Lookups for Recording {
         name: &str,
     ) -> Result<Option<Arc<[u8]>>, LookupError> {
         let answer = self.lookups.get(plugin, kind, namespace, name);
-        let query = (kind.clone(), namespace.to_owned(), name.to_owned());
+        let query = (kind.clone(), namespace.to_owned(), Some(name.to_owned()));
+        let kept = answer.clone().map(|found| found.into_iter().collect());
+        locked(&self.reads).push_back((query, kept));
+        answer
+    }
+
+    fn find(
+        &self,
+        plugin: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        let answer = self.lookups.find(plugin, kind, namespace);
+        let query = (kind.clone(), namespace.to_owned(), None);
         locked(&self.reads).push_back((query, answer.clone()));
         answer
     }
@@ -94,6 +109,23 @@ struct Replay {
 }
 
 impl Replay {
+    fn next(
+        &self,
+        kind: &GroupKind,
+        namespace: &str,
+        name: Option<&str>,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        match locked(&self.reads).pop_front() {
+            Some(((k, ns, n), answer)) if k == *kind && ns == namespace && n.as_deref() == name => {
+                answer
+            }
+            _ => {
+                self.strayed.store(true, Ordering::Relaxed);
+                Err(LookupError::Unavailable("it was not read the first time".into()))
+            }
+        }
+    }
+
     fn has_strayed(&self) -> bool {
         self.strayed.load(Ordering::Relaxed) || !locked(&self.reads).is_empty()
     }
@@ -107,13 +139,16 @@ impl Lookups for Replay {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<[u8]>>, LookupError> {
-        match locked(&self.reads).pop_front() {
-            Some(((k, ns, n), answer)) if k == *kind && ns == namespace && n == name => answer,
-            _ => {
-                self.strayed.store(true, Ordering::Relaxed);
-                Err(LookupError::Unavailable("it was not read the first time".into()))
-            }
-        }
+        self.next(kind, namespace, Some(name)).map(|mut found| found.pop())
+    }
+
+    fn find(
+        &self,
+        _: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        self.next(kind, namespace, None)
     }
 }
 
@@ -141,6 +176,15 @@ mod tests {
         ) -> Result<Option<Arc<[u8]>>, LookupError> {
             let next = self.0.fetch_add(1, Ordering::Relaxed);
             Ok(Some(next.to_string().into_bytes().into()))
+        }
+
+        fn find(
+            &self,
+            plugin: &PluginIdentity,
+            kind: &GroupKind,
+            namespace: &str,
+        ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+            Ok(self.get(plugin, kind, namespace, "")?.into_iter().collect())
         }
     }
 

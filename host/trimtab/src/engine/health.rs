@@ -7,6 +7,7 @@ use crate::plugins::{FaultCounts, Served, Status};
 use crate::timestamp::{now_ms, rfc3339};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use trimtab_core::decision::{Comparison, Difference, Verdict};
@@ -82,6 +83,10 @@ impl Judge for Watched {
         differences: &[Difference],
     ) -> Result<Verdict, PluginFault> {
         self.note(self.plugin()?.decide(snapshot, differences).await)
+    }
+
+    fn secrets_read(&self) -> Vec<Arc<[u8]>> {
+        self.judgement.as_ref().map(Judgement::secrets_read).unwrap_or_default()
     }
 }
 

@@ -33,6 +33,7 @@ fn power(claims: &[&str], grant: Option<(&[&str], Namespaces, bool, &[ActionKind
             cluster_scoped,
             actions: actions.iter().copied().collect(),
             predecessors: BTreeSet::new(),
+            terms: Default::default(),
             origin: String::new(),
         }),
         manifest,

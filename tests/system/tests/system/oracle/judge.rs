@@ -96,14 +96,14 @@ pub(super) fn same_in_the_sandbox(
     let lookups: Arc<dyn Lookups> = Arc::new(NoLookups);
     let answer = plugin.compare(&snapshot, &lookups).map_err(|fault| anyhow::anyhow!("{fault}"))?;
     let native = match ours {
-        Ours::Invalid(what) => format!("invalid {what}"),
+        Ours::Invalid(what) => format!("invalid {}", sentence(what)),
         Ours::Differences(seen) => seen
             .iter()
             .fold(String::new(), |told, seen| told + &format!("{} {}\n", seen.kind, seen.path)),
     };
     let guest = match &answer {
         Comparison::InSync => String::new(),
-        Comparison::Invalid(what) => format!("invalid {what}"),
+        Comparison::Invalid(what) => format!("invalid {}", sentence(what)),
         Comparison::Unknown(why) => format!("unknown {why}"),
         Comparison::Different(all) => all.iter().fold(String::new(), |told, one| {
             told + &format!("{} {}\n", one.kind.as_str(), one.path)
@@ -260,4 +260,12 @@ pub(super) fn is_ours(live: &Value, path: &Path) -> Result<bool> {
     Ok(managed_fields::managers_of(&live, path).any(|entry| {
         entry.manager == MANAGER && entry.operation == managed_fields::Operation::Apply
     }))
+}
+
+/// Without the word that scripts branch on, which the SDK puts before a sentence.
+fn sentence(text: &str) -> &str {
+    match text.split_once(": ") {
+        Some((word, rest)) if word.contains('_') && !word.contains(' ') => rest,
+        _ => text,
+    }
 }

@@ -58,9 +58,19 @@ pub(super) fn objects() -> Result<Vec<Value>> {
     Ok(all)
 }
 
+/// What a List holds, or the object itself.
+fn listed(mut object: Value) -> Vec<Value> {
+    let is_list = object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match object["items"].take() {
+        Value::Array(items) if is_list => items,
+        _ => vec![object],
+    }
+}
+
 /// Places the objects where their kinds are served.
 pub(super) async fn place(api: &Api, objects: Vec<Value>, namespace: &str) -> Result<Vec<Seed>> {
     let served = served(api).await?;
+    let objects = objects.into_iter().flat_map(listed).collect::<Vec<_>>();
     let place = |mut object: Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
