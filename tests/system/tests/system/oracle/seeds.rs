@@ -61,8 +61,8 @@ pub(super) fn objects() -> Result<Vec<Value>> {
 /// What a List holds, or the object itself.
 fn listed(mut object: Value) -> Vec<Value> {
     let is_list = object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-    match object["items"].take() {
-        Value::Array(items) if is_list => items,
+    match object.get_mut("items").filter(|_| is_list).map(Value::take) {
+        Some(Value::Array(items)) => items,
         _ => vec![object],
     }
 }
