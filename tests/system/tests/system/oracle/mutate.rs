@@ -25,7 +25,7 @@ const ANY: &[(usize, Change)] = &[
     (6, another),
     (3, element),
 ];
-const RESPELLING: &[(usize, Change)] = &[(4, state_live), (8, respell), (3, reorder_alike)];
+const RESPELLING: &[(usize, Change)] = &[(4, state_live), (8, respell_alike), (3, reorder_alike)];
 const MEANINGFUL: &[(usize, Change)] = &[(1, another)];
 
 /// How often a place is looked for that takes a change.
@@ -301,6 +301,16 @@ fn respell(
     };
     *value = other;
     Some("respell")
+}
+
+/// The same in other words, but for durations, which are the same only where live is in Go's words.
+fn respell_alike(
+    object: &mut Value,
+    live: &Value,
+    place: &Place<'_>,
+    random: &mut Random,
+) -> Option<&'static str> {
+    if shape(place) == Shape::Text { None } else { respell(object, live, place, random) }
 }
 
 /// A value of a Secret's `data` in `stringData`.

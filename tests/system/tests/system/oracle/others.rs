@@ -73,6 +73,11 @@ pub(crate) async fn every_change_is_found(
 ) -> Result<usize> {
     let bench = Bench::bare(cluster)?;
     let random = Random::new(number("TRIMTAB_ORACLE_SEED", SEED));
+    let each = |mut object: Value| match object["items"].take() {
+        Value::Array(items) => items,
+        _ => vec![object],
+    };
+    let objects = objects.into_iter().flat_map(each).collect();
     let seeds = seeds::place(&bench.ours, objects, namespace).await?;
     let mut count = 0;
     for seed in seeds {
