@@ -85,7 +85,7 @@ drift Deployment shop/web
   /spec/template/spec/containers/[name=web]/image changed
     - live     \"evil:1\"
     + desired  \"web:1\"
-    written by kubectl-edit (Update) at 2026-01-02T03:04:05Z
+    written by kubectl-edit (Update) at 2026-01-02T03:04:05Z, according to managedFields
 unknown Deployment shop/db: forbidden
 3 objects: 1 in sync, 1 drifted, 0 missing, 1 other
 ";
