@@ -10,11 +10,16 @@ use std::time::Duration;
 /// How long an object waits that found no budget left.
 pub const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
+/// Writes of one plugin in any minute, unless its grant says otherwise: more than an API server
+/// takes of one client (some ten milliseconds each), so that a first convergence is not held back,
+/// and an end to a storm that goes on for ever.
+pub const WRITES_PER_MINUTE: u32 = 6_000;
+
 /// What a grant says of amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budgets {
-    /// Writes in any minute, over all objects; `None`: as many as there are.
-    pub writes_per_minute: Option<u32>,
+    /// Writes in any minute, over all objects.
+    pub writes_per_minute: u32,
     /// Deletions in one pass.
     pub deletes_per_pass: u32,
     /// Actions in one pass.
@@ -24,7 +29,7 @@ pub struct Budgets {
 impl Default for Budgets {
     /// One object is deleted once in a pass, and corrected in a handful of steps.
     fn default() -> Self {
-        Self { writes_per_minute: None, deletes_per_pass: 1, actions_per_pass: 16 }
+        Self { writes_per_minute: WRITES_PER_MINUTE, deletes_per_pass: 1, actions_per_pass: 16 }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::decision::{Difference, DifferenceKind};
 use crate::identity::GroupKind;
+use crate::recreate::losing;
 
 /// The server cannot read what managedFields remember of an object.
 pub const STALE_MANAGED_FIELDS: &str = "stale_managed_fields_version";
@@ -41,17 +42,7 @@ pub(crate) fn word_of(text: &str) -> Option<&str> {
 }
 
 fn immutable_word(kind: &GroupKind) -> &'static str {
-    if is_stateful(kind) { "immutable_field_stateful" } else { "immutable_field" }
-}
-
-/// Kinds whose recreation loses data, or everything in them.
-fn is_stateful(kind: &GroupKind) -> bool {
-    matches!(
-        (&*kind.group, &*kind.kind),
-        ("", "PersistentVolumeClaim" | "PersistentVolume" | "Namespace")
-            | ("apps", "StatefulSet")
-            | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
+    if losing(kind).is_some() { "immutable_field_stateful" } else { "immutable_field" }
 }
 
 #[cfg(test)]

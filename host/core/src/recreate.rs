@@ -41,7 +41,7 @@ pub(crate) fn allowed(snapshot: &Snapshot) -> Result<(), Refusal> {
 }
 
 /// What a deletion loses for good, for kinds where it loses more than the object itself.
-fn losing(kind: &GroupKind) -> Option<&'static str> {
+pub(crate) fn losing(kind: &GroupKind) -> Option<&'static str> {
     Some(match (&*kind.group, &*kind.kind) {
         ("", "PersistentVolumeClaim") => "the claim, and by its class's policy the volume's data",
         ("", "PersistentVolume") => "the volume, and by its policy the data on it",

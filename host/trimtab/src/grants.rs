@@ -299,10 +299,7 @@ mod tests {
         assert_eq!(terms.allow, [Denial::Rbac, Denial::PrivilegedPods].into());
         assert_eq!((terms.fields.allow.len(), terms.fields.deny[0].text()), (2, "/data/pw"));
         assert_eq!(terms.reads.unwrap().len(), 1);
-        assert_eq!(
-            (terms.budgets.writes_per_minute, terms.budgets.deletes_per_pass),
-            (Some(60), 0)
-        );
+        assert_eq!((terms.budgets.writes_per_minute, terms.budgets.deletes_per_pass), (60, 0));
         let limits = limits(&terms.limits);
         assert_eq!((limits.wall_time.as_millis(), limits.memory_bytes), (50, 1 << 20));
         assert_eq!((limits.log_lines, limits.lookups), (0, 1));
@@ -353,7 +350,7 @@ mod tests {
         assert!(!grant.cluster_scoped);
         assert_eq!(grant.terms.allow, [Denial::PrivilegedPods, Denial::ServiceAccounts].into());
         assert_eq!(grant.terms.fields.deny[0].text(), "/spec/replicas");
-        assert_eq!(grant.terms.budgets.writes_per_minute, Some(5));
+        assert_eq!(grant.terms.budgets.writes_per_minute, 5);
         for (wrong, expected) in [
             (Narrowed { actions: words(&["delete"]), ..Narrowed::default() }, "does not declare"),
             (Narrowed { allow: words(&["x"]), ..Narrowed::default() }, "none of rbac"),

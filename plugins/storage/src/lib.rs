@@ -4,8 +4,8 @@
 //! claim or a volume is there, and a claim never shrinks. None of it is recreated without a word
 //! of its own, except a StorageClass, whose volumes live on without it.
 
-mod size;
-
+use std::cmp::Ordering;
+use trimtab_sdk::comparison::quantity_order;
 use trimtab_sdk::{Comparison, NoComparison, Path, Reconciler, Snapshot};
 
 /// Of a claim (core/validation, ValidatePersistentVolumeClaimUpdate).
@@ -65,7 +65,7 @@ fn smaller(snapshot: &Snapshot<'_>) -> Option<NoComparison> {
     let path = ["spec", "resources", "requests", "storage"];
     let desired = snapshot.desired()?.at(&path)?.scalar_text()?;
     let live = snapshot.live()?.at(&path)?.scalar_text()?;
-    (size::of(desired)? < size::of(live)?).then(|| {
+    (quantity_order(desired, live)? == Ordering::Less).then(|| {
         NoComparison::Invalid(format!(
             "volume_shrink: {desired} are declared and the claim asks for {live} already: a claim never shrinks; declare {live} or more"
         ))

@@ -51,5 +51,5 @@ pub use difference::{CompareError, Difference, Kind};
 pub use facts::Facts;
 pub use ignore::Rule;
 pub use options::Options;
-pub use quantity::{equal as quantity_equal, number_equal};
+pub use quantity::{equal as quantity_equal, number_equal, order as quantity_order};
 pub use walk::compare;

@@ -7,11 +7,18 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 /// Whether two texts are the same quantity: `1000m` and `1`, `0.5` and `500m`, `1000M` and `1G`,
 /// `1e3` and `1k`, but not `1G` and `1Gi`. A text that is no quantity equals only itself.
 pub fn equal(a: &str, b: &str) -> bool {
     a == b || both(a, b, |text| Amount::read(text, true).map(Amount::rounded))
+}
+
+/// How two quantities stand to each other (`999Mi` is less than `1Gi`); `None` if one is none.
+pub fn order(a: &str, b: &str) -> Option<Ordering> {
+    let read = |text| Amount::read(text, true).map(Amount::rounded);
+    Some(read(a)?.order(&read(b)?))
 }
 
 /// Whether two JSON numbers have the same value: `1`, `1.0` and `10e-1`.
@@ -128,6 +135,21 @@ impl<'t> Amount<'t> {
         self
     }
 
+    fn order(&self, other: &Self) -> Ordering {
+        // The place of the first digit; zero has none and lies below all.
+        let top = |amount: &Self| match amount.digits.len() {
+            0 => i64::MIN,
+            length => amount.ten.saturating_add(length as i64),
+        };
+        let size = top(self).cmp(&top(other)).then_with(|| self.digits.cmp(&other.digits));
+        match (self.negative, other.negative) {
+            (false, false) => size,
+            (true, true) => size.reverse(),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        }
+    }
+
     fn is_equal(&self, other: Self) -> bool {
         self.negative == other.negative && self.ten == other.ten && self.digits == other.digits
     }
@@ -223,6 +245,21 @@ mod tests {
         ] {
             assert!(!equal(a, b), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn quantities_are_in_the_order_of_what_they_mean() {
+        let ascending = [
+            "-1Gi", "-1", "0", "1n", "1m", "0.9", "1", "999", "1k", "1Ki", "1e4", "1M", "1Mi",
+            "1.5Mi", "1G", "1Gi", "1025Mi", "1T", "2Ti", "1E", "1Ei", "1e30",
+        ];
+        for (place, a) in ascending.iter().enumerate() {
+            for (other, b) in ascending.iter().enumerate() {
+                assert_eq!(order(a, b), Some(place.cmp(&other)), "{a} {b}");
+            }
+        }
+        assert_eq!(order("3072Mi", "3Gi"), Some(Ordering::Equal));
+        assert_eq!((order("lots", "1"), order("1", "1Zi")), (None, None));
     }
 
     #[test]

@@ -34,6 +34,19 @@ impl Built {
         Ok(built)
     }
 
+    /// Every plugin of ours by name: the crates under `plugins/`.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn ours() -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(workspace().join("plugins"))? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
     /// The file of one of our plugins.
     pub fn plugin(&self, name: &str) -> PathBuf {
         self.plugins.join(format!("{name}.wasm"))

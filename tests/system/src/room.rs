@@ -1,7 +1,7 @@
 //! A host's place in the world: its source, plugins, grants, state and credentials, in one
 //! temporary folder.
 
-use crate::{Built, Host, Journal, Once};
+use crate::{Built, Cluster, Host, Journal, Once};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -40,6 +40,36 @@ impl Room {
             config: None,
             kubeconfig: Some(file),
         })
+    }
+
+    /// From now on the host has a Pod's own credentials and nothing else: a real token of this
+    /// ServiceAccount, in a folder as a kubelet lays it out.
+    ///
+    /// # Errors
+    /// The account is not there, or a file cannot be written.
+    pub async fn as_service_account(
+        &mut self,
+        cluster: &Cluster,
+        namespace: &str,
+        account: &str,
+    ) -> Result<()> {
+        let folder = self.path().join("serviceaccount");
+        std::fs::create_dir(&folder)?;
+        let token = cluster.user("installer")?.token(namespace, account).await?;
+        std::fs::write(folder.join("token"), token)?;
+        std::fs::write(folder.join("ca.crt"), cluster.ca_pem())?;
+        std::fs::write(folder.join("namespace"), namespace)?;
+        let server = cluster.server().trim_start_matches("https://");
+        let (address, port) = server.rsplit_once(':').context("the server's port")?;
+        self.kubeconfig = None;
+        self.environment = [
+            ("KUBERNETES_SERVICE_HOST", address.into()),
+            ("KUBERNETES_SERVICE_PORT", port.into()),
+            ("TRIMTAB_SERVICE_ACCOUNT_DIR", folder.into_os_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        Ok(())
     }
 
     /// The user that the audit log shows for this host.

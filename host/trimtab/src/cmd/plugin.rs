@@ -71,76 +71,7 @@ pub(crate) struct Grant {
     #[arg(long, value_enum, default_value = "observe")]
     mode: ModeArg,
     #[command(flatten)]
-    narrowed: NarrowedArgs,
-}
-
-/// What the printed grant is narrowed to. Each may be given several times, or with commas.
-#[derive(Debug, Args)]
-struct NarrowedArgs {
-    /// Kinds: Deployment.apps, Service, *.apps.
-    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
-    kinds: Vec<String>,
-    /// Namespaces by name.
-    #[arg(long = "namespace", value_name = "NAME", value_delimiter = ',')]
-    namespaces: Vec<String>,
-    /// Whether objects outside namespaces are included.
-    #[arg(long, value_name = "BOOL")]
-    cluster_scoped: Option<bool>,
-    /// Actions: those named, and no others.
-    #[arg(long = "action", value_name = "WORD", value_delimiter = ',')]
-    actions: Vec<String>,
-    /// Fields that alone may change, by path: /spec/replicas, /data/*.
-    #[arg(long = "field", value_name = "PATH")]
-    fields: Vec<String>,
-    /// Fields that may not change, by path.
-    #[arg(long = "deny-field", value_name = "PATH")]
-    deny_fields: Vec<String>,
-    /// Hard denials to lift, by name; `all` for each that can concern the kinds.
-    #[arg(long, value_name = "DENIAL", value_delimiter = ',')]
-    allow: Vec<String>,
-    /// Kinds that the plugin may look up.
-    #[arg(long = "read", value_name = "KIND", value_delimiter = ',')]
-    reads: Vec<String>,
-    /// Writes in any minute.
-    #[arg(long, value_name = "NUMBER")]
-    writes_per_minute: Option<u32>,
-    /// Deletions in one pass.
-    #[arg(long, value_name = "NUMBER")]
-    deletes_per_pass: Option<u32>,
-    /// Actions in one pass.
-    #[arg(long, value_name = "NUMBER")]
-    actions_per_pass: Option<u32>,
-}
-
-impl From<NarrowedArgs> for grants::Narrowed {
-    fn from(args: NarrowedArgs) -> Self {
-        let NarrowedArgs {
-            kinds,
-            namespaces,
-            cluster_scoped,
-            actions,
-            fields,
-            deny_fields,
-            allow,
-            reads,
-            writes_per_minute,
-            deletes_per_pass,
-            actions_per_pass,
-        } = args;
-        Self {
-            kinds,
-            namespaces,
-            cluster_scoped,
-            actions,
-            fields,
-            deny_fields,
-            allow,
-            reads,
-            writes_per_minute,
-            deletes_per_pass,
-            actions_per_pass,
-        }
-    }
+    narrowed: grants::Narrowed,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

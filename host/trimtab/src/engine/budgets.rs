@@ -11,7 +11,7 @@ use trimtab_core::budget::Allowance;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One window for each plugin whose grant has a budget.
+/// One window for each plugin.
 #[derive(Default)]
 pub(super) struct Windows {
     windows: HashMap<String, Window>,
@@ -26,16 +26,7 @@ struct Window {
 
 impl Windows {
     /// What a pass of this plugin may write now.
-    pub(super) fn allowance(
-        &mut self,
-        plugin: &str,
-        limit: Option<u32>,
-        now: Instant,
-    ) -> Allowance {
-        let Some(limit) = limit else {
-            self.windows.remove(plugin);
-            return Allowance::default();
-        };
+    pub(super) fn allowance(&mut self, plugin: &str, limit: u32, now: Instant) -> Allowance {
         let window = self.windows.entry(plugin.to_owned()).or_insert_with(|| Window {
             limit,
             left: Arc::new(AtomicU32::new(limit)),
@@ -89,7 +80,7 @@ mod tests {
     use super::*;
 
     fn left(windows: &mut Windows, limit: u32, now: Instant) -> u32 {
-        windows.allowance("p", Some(limit), now);
+        windows.allowance("p", limit, now);
         windows.windows["p"].left.load(Ordering::Acquire)
     }
 

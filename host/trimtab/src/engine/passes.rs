@@ -102,7 +102,8 @@ impl Engine {
 
     fn allowance(&mut self, served: &Served) -> Allowance {
         let grant = served.power.grant.as_ref();
-        let limit = grant.and_then(|grant| grant.terms.budgets.writes_per_minute);
+        let budgets = grant.map(|grant| grant.terms.budgets).unwrap_or_default();
+        let limit = budgets.writes_per_minute;
         self.budgets.allowance(&served.power.plugin.name, limit, Instant::now())
     }
 

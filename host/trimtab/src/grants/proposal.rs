@@ -10,30 +10,42 @@ use trimtab_core::grant::Mode;
 use trimtab_core::identity::Digest;
 use trimtab_core::plugin::{KindPattern, PluginManifest};
 
-/// What the command line narrows, or adds by name. Empty and `None`: as the manifest has it.
-#[derive(Clone, Debug, Default)]
+/// What a printed grant is narrowed to. Each flag may be given several times, or with commas; what is
+/// not given is as the manifest has it.
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Narrowed {
-    /// Kinds.
+    /// Kinds: Deployment.apps, Service, *.apps.
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
     pub(crate) kinds: Vec<String>,
-    /// Namespaces.
+    /// Namespaces by name.
+    #[arg(long = "namespace", value_name = "NAME", value_delimiter = ',')]
     pub(crate) namespaces: Vec<String>,
     /// Whether objects outside namespaces are included.
+    #[arg(long, value_name = "BOOL")]
     pub(crate) cluster_scoped: Option<bool>,
-    /// Actions.
+    /// Actions: those named, and no others.
+    #[arg(long = "action", value_name = "WORD", value_delimiter = ',')]
     pub(crate) actions: Vec<String>,
-    /// Fields that alone may change.
+    /// Fields that alone may change, by path: /spec/replicas, /data/*.
+    #[arg(long = "field", value_name = "PATH")]
     pub(crate) fields: Vec<String>,
-    /// Fields that may not change.
+    /// Fields that may not change, by path.
+    #[arg(long = "deny-field", value_name = "PATH")]
     pub(crate) deny_fields: Vec<String>,
-    /// Hard denials that are lifted; `all` for each that can concern the kinds.
+    /// Hard denials to lift, by name; `all` for each that can concern the kinds.
+    #[arg(long, value_name = "DENIAL", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
-    /// Kinds that may be read.
+    /// Kinds that the plugin may look up.
+    #[arg(long = "read", value_name = "KIND", value_delimiter = ',')]
     pub(crate) reads: Vec<String>,
-    /// Writes in a minute.
+    /// Writes in any minute.
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) writes_per_minute: Option<u32>,
-    /// Deletions in a pass.
+    /// Deletions in one pass.
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) deletes_per_pass: Option<u32>,
-    /// Actions in a pass.
+    /// Actions in one pass.
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) actions_per_pass: Option<u32>,
 }
 
@@ -136,8 +148,8 @@ fn optional(narrowed: &Narrowed) -> String {
     budgets.extend(narrowed.actions_per_pass.map(|it| format!("actionsPerPass: {it}")));
     if budgets.is_empty() {
         text.push_str(&format!(
-            "# budgets: {{writesPerMinute: 600, deletesPerPass: {}, actionsPerPass: {}}}\n",
-            usual.deletes_per_pass, usual.actions_per_pass
+            "# budgets: {{writesPerMinute: {}, deletesPerPass: {}, actionsPerPass: {}}}\n",
+            usual.writes_per_minute, usual.deletes_per_pass, usual.actions_per_pass
         ));
     } else {
         text.push_str(&format!("budgets: {{{}}}\n", budgets.join(", ")));

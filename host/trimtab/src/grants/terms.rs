@@ -110,11 +110,11 @@ fn paths(fields: &Fields, reach: &Reach<'_>) -> Result<fields::Fields, String> {
 fn amounts(given: Budgets) -> Result<budget::Budgets, String> {
     let usual = budget::Budgets::default();
     let budgets = budget::Budgets {
-        writes_per_minute: given.writes_per_minute,
+        writes_per_minute: given.writes_per_minute.unwrap_or(usual.writes_per_minute),
         deletes_per_pass: given.deletes_per_pass.unwrap_or(usual.deletes_per_pass),
         actions_per_pass: given.actions_per_pass.unwrap_or(usual.actions_per_pass),
     };
-    if budgets.writes_per_minute == Some(0) || budgets.actions_per_pass == 0 {
+    if budgets.writes_per_minute == 0 || budgets.actions_per_pass == 0 {
         return Err("budgets let nothing be written: say mode: observe instead".into());
     }
     Ok(budgets)

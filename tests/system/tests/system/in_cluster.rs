@@ -1,7 +1,7 @@
 //! In a cluster: the install file's ServiceAccount, its real token and its RBAC alone.
 
 use crate::world::{Test, free_port, get, none, pass, run, shared};
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use std::collections::BTreeSet;
 use trimtab_system_tests::{Id, copy_tree, documents, objects, workspace};
 
@@ -20,22 +20,7 @@ fn with_the_install_files_service_account_and_nothing_else_the_example_converges
 
         let mut room = cluster.room("in-cluster")?.with_generic()?;
         copy_tree(&workspace().join("examples/shop"), &room.source())?;
-        let account = room.path().join("serviceaccount");
-        std::fs::create_dir(&account)?;
-        let token = installer.token("trimtab-system", "trimtab").await?;
-        std::fs::write(account.join("token"), token)?;
-        std::fs::write(account.join("ca.crt"), cluster.ca_pem())?;
-        std::fs::write(account.join("namespace"), "trimtab-system")?;
-        let server = cluster.server().trim_start_matches("https://");
-        let (address, port) = server.rsplit_once(':').context("the server's port")?;
-        room.kubeconfig = None;
-        room.environment = [
-            ("KUBERNETES_SERVICE_HOST", address.into()),
-            ("KUBERNETES_SERVICE_PORT", port.into()),
-            ("TRIMTAB_SERVICE_ACCOUNT_DIR", account.into_os_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
+        room.as_service_account(cluster, "trimtab-system", "trimtab").await?;
         let probes = format!("127.0.0.1:{}", free_port()?);
         room.arguments = vec!["--health-probe-bind-address".into(), probes.clone().into()];
 

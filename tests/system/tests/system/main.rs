@@ -10,6 +10,7 @@ mod world;
 
 mod admission;
 mod cases;
+mod compile_worker;
 mod corpus;
 mod diff;
 mod ends;

@@ -1,7 +1,7 @@
 //! What `trimtab rbac` prints is enough, and each of its rules is needed.
 
 use crate::world::{Test, none, pass, run, say};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use trimtab_system_tests::{Cluster, Id, Request, Room, copy_tree, objects, workspace};
@@ -30,22 +30,7 @@ fn printed(room: &Room) -> Result<Vec<Value>> {
 async fn room(cluster: &Cluster, name: &str) -> Result<Room> {
     let mut room = cluster.room(name)?.with_generic()?;
     copy_tree(&workspace().join("examples/shop"), &room.source())?;
-    let account = room.path().join("serviceaccount");
-    std::fs::create_dir(&account)?;
-    let token = cluster.user("installer")?.token(NAMESPACE, "trimtab").await?;
-    std::fs::write(account.join("token"), token)?;
-    std::fs::write(account.join("ca.crt"), cluster.ca_pem())?;
-    std::fs::write(account.join("namespace"), NAMESPACE)?;
-    let server = cluster.server().trim_start_matches("https://");
-    let (address, port) = server.rsplit_once(':').context("the server's port")?;
-    room.kubeconfig = None;
-    room.environment = [
-        ("KUBERNETES_SERVICE_HOST", address.into()),
-        ("KUBERNETES_SERVICE_PORT", port.into()),
-        ("TRIMTAB_SERVICE_ACCOUNT_DIR", account.into_os_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into();
+    room.as_service_account(cluster, NAMESPACE, "trimtab").await?;
     Ok(room)
 }
 

@@ -7,20 +7,9 @@ use crate::world::{
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use trimtab_system_tests::{Cluster, Host, Id, Line, Room, copy_tree, drift, objects, workspace};
-
-/// Every plugin of ours.
-const OURS: [&str; 9] = [
-    "generic",
-    "workloads",
-    "networking",
-    "config",
-    "access",
-    "extension",
-    "storage",
-    "scaling",
-    "tenancy",
-];
+use trimtab_system_tests::{
+    Built, Cluster, Host, Id, Line, Room, copy_tree, drift, objects, workspace,
+};
 
 /// A room with the small application, and this plugin enforced beside the generic one.
 fn room_with(cluster: &Cluster, name: &str, plugin: &str) -> Result<Room> {
@@ -359,7 +348,8 @@ fn the_example_is_held_by_all_our_plugins_together() -> Test {
         let cluster = Cluster::start(&say).await?;
         let room = cluster.room("together")?;
         copy_tree(&workspace().join("examples/shop"), &room.source())?;
-        for plugin in OURS {
+        let ours = Built::ours()?;
+        for plugin in &ours {
             room.drop_our_plugin(plugin)?;
             room.enforce(&format!("{plugin}.wasm"))?;
         }
@@ -371,7 +361,8 @@ fn the_example_is_held_by_all_our_plugins_together() -> Test {
             .filter(|line| line.outcome() == "created")
             .filter_map(|line| line.0["plugin"]["name"].as_str())
             .collect();
-        let expected: BTreeSet<&str> = OURS.into_iter().filter(|name| *name != "storage").collect();
+        let expected: BTreeSet<&str> =
+            ours.iter().map(String::as_str).filter(|name| *name != "storage").collect();
         ensure!(serving == expected, "the example has objects for all but storage: {serving:?}");
 
         let alice = cluster.user("alice")?;
