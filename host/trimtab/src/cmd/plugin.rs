@@ -173,7 +173,7 @@ impl Grant {
             ModeArg::Observe => Mode::Observe,
             ModeArg::Enforce => Mode::Enforce,
         };
-        let narrowed = self.narrowed.into();
+        let narrowed = self.narrowed;
         let grant = grants::proposal(&inspection.manifest, inspection.digest, mode, &narrowed);
         print!("{}", grant.map_err(anyhow::Error::msg)?);
         Ok(0)
