@@ -344,7 +344,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             planned: change.planned(),
             revision: &record.revision,
         };
-        self.journal.intent(&intent).map_err(|error| Outcome::Failed {
+        self.journal.intent(&intent).await.map_err(|error| Outcome::Failed {
             message: format!("{error}; nothing was written"),
             retry_after: None,
         })?;

@@ -129,7 +129,7 @@ impl Cluster for Script {
 }
 
 impl Journal for Script {
-    fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError> {
+    async fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError> {
         self.note(&format!("intent {}", intent.planned.action));
         if self.journal_works { Ok(()) } else { Err(JournalError("disk full".into())) }
     }

@@ -174,7 +174,7 @@ pub trait Journal {
     ///
     /// # Errors
     /// The write must not begin.
-    fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError>;
+    fn intent(&self, intent: &Intent<'_>) -> impl Future<Output = Result<(), JournalError>> + Send;
 }
 
 /// Time for measurements; the pass's own time is in the snapshot.

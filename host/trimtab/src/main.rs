@@ -17,6 +17,7 @@ mod round;
 mod schemas;
 mod secrets;
 mod signing;
+mod state;
 
 mod output;
 mod timestamp;

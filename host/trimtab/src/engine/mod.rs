@@ -199,6 +199,9 @@ impl Engine {
             self.tell_idle_rules();
             self.take_releases();
             self.tell_counts();
+            if let Err(error) = self.parts.journal.vouch() {
+                tracing::error!("{error}");
+            }
             if self.options.once && self.round_is_over() {
                 break;
             }
@@ -220,6 +223,7 @@ impl Engine {
         self.tell_plugins();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
+        self.parts.journal.close()?;
         Ok(summary)
     }
 

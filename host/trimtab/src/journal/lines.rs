@@ -1,34 +1,26 @@
-//! The journal: `journal.jsonl` in the state directory, one JSON line for each thing that a pass
-//! found or did, and an intent line on disk before each write.
+//! The lines of the journal: what each event tells, and how a pass's record becomes one.
 //!
-//! Append-only. A line torn by a crash is closed and marked at the next start, and nothing
-//! before it is touched. The lines' keys are documented in docs/journal.md and versioned by `v`.
-//! Values arrive here already redacted.
+//! Keys are documented in docs/journal.md and versioned by `v`. Values arrive here already redacted.
 
-use crate::timestamp::{now_ms, rfc3339};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use trimtab_core::decision::{Difference, Manager};
 use trimtab_core::gate::Planned;
 use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::plugin::PluginIdentity;
-use trimtab_core::ports::{Journal, JournalError};
 use trimtab_core::record::{Intent, Record};
 
 /// Version of the lines' keys.
-pub(crate) const VERSION: u32 = 1;
-/// Name of the file within the state directory.
-pub(crate) const FILE: &str = "journal.jsonl";
+pub(crate) const VERSION: u32 = 2;
 
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Line {
     pub(crate) v: u32,
+    /// Its number, counted from 0 over all files of the log.
+    pub(crate) seq: u64,
+    /// SHA-256 of the line before it, its end of line left out; empty for the first of all.
+    pub(crate) prev: String,
     pub(crate) time: String,
     #[serde(flatten)]
     pub(crate) event: Event,
@@ -38,6 +30,10 @@ pub(crate) struct Line {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub(crate) enum Event {
+    /// The log begins.
+    Log(LogLine),
+    /// Every line before this one, vouched for.
+    Checkpoint(CheckpointLine),
     /// A write is about to begin.
     Intent(IntentLine),
     /// A pass ended.
@@ -48,6 +44,22 @@ pub(crate) enum Event {
     Source(SourceLine),
     /// A plugin was loaded, replaced, removed or refused.
     Plugin(PluginLine),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LogLine {
+    /// Random, so that no two logs are taken for one.
+    pub(crate) log: String,
+    /// The host's public key, by which its checkpoints are verified.
+    pub(crate) key: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CheckpointLine {
+    pub(crate) log: String,
+    pub(crate) key: String,
+    /// Ed25519, in base64, over what `checkpoint.rs` says.
+    pub(crate) signature: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -210,134 +222,6 @@ pub(crate) struct PluginLine {
     pub(crate) message: String,
 }
 
-/// The open journal of a running host.
-#[derive(Debug)]
-pub(crate) struct JournalFile {
-    path: PathBuf,
-    file: Mutex<File>,
-}
-
-impl JournalFile {
-    /// Opens or makes the journal of this state directory, and mends a torn last line.
-    ///
-    /// # Errors
-    /// The file cannot be opened or written: the host must not start.
-    pub(crate) fn open(state: &Path) -> anyhow::Result<Self> {
-        use anyhow::Context as _;
-        let path = state.join(FILE);
-        let file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(&path)
-            .with_context(|| format!("cannot open the journal {}", path.display()))?;
-        let journal = Self { path, file: Mutex::new(file) };
-        if journal.close_torn_line()? {
-            journal.host("journal-mended", "the last line was torn by a crash and was closed")?;
-        }
-        Ok(journal)
-    }
-
-    /// A line about the host itself.
-    pub(crate) fn host(&self, event: &str, message: &str) -> Result<(), JournalError> {
-        self.append(Event::Host(HostLine { event: event.into(), message: message.into() }), true)
-    }
-
-    /// A line about a source.
-    pub(crate) fn source(&self, line: SourceLine) -> Result<(), JournalError> {
-        self.append(Event::Source(line), false)
-    }
-
-    /// A line about a plugin.
-    pub(crate) fn plugin(&self, line: PluginLine) -> Result<(), JournalError> {
-        self.append(Event::Plugin(line), false)
-    }
-
-    /// A pass, with the time since the event that caused it.
-    pub(crate) fn pass(
-        &self,
-        record: &Record,
-        since_event_ms: Option<f64>,
-    ) -> Result<(), JournalError> {
-        let line = PassLine { since_event_ms, ..PassLine::from(record) };
-        self.append(Event::Pass(Box::new(line)), false)
-    }
-
-    fn append(&self, event: Event, durable: bool) -> Result<(), JournalError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            JournalError(format!("{}: {error}", self.path.display()))
-        };
-        let line = Line { v: VERSION, time: rfc3339(now_ms()), event };
-        let mut bytes = serde_json::to_vec(&line).map_err(|error| failed(&error))?;
-        bytes.push(b'\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&bytes).map_err(|error| failed(&error))?;
-        if durable {
-            file.sync_data().map_err(|error| failed(&error))?;
-        }
-        Ok(())
-    }
-
-    fn close_torn_line(&self) -> anyhow::Result<bool> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.seek(SeekFrom::End(0))? == 0 {
-            return Ok(false);
-        }
-        file.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        file.read_exact(&mut last)?;
-        if last == *b"\n" {
-            return Ok(false);
-        }
-        file.write_all(b"\n")?;
-        Ok(true)
-    }
-}
-
-impl Journal for JournalFile {
-    fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError> {
-        let line = IntentLine {
-            object: intent.key.into(),
-            plugin: intent.plugin.into(),
-            action: intent.planned.into(),
-            revision: intent.revision.into(),
-        };
-        self.append(Event::Intent(line), true)
-    }
-}
-
-/// Reads the lines of a state directory, oldest first. A line that does not parse is given as
-/// text, with its number: it is shown, never skipped.
-pub(crate) fn read(state: &Path) -> anyhow::Result<Vec<Result<Line, (usize, String)>>> {
-    use anyhow::Context as _;
-    let path = state.join(FILE);
-    let text = std::fs::read(&path).with_context(|| {
-        format!("no journal at {}: give the --state of the host that ran", path.display())
-    })?;
-    let lines = text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
-    Ok(lines
-        .map(|(index, line)| {
-            serde_json::from_slice(line).map_err(|error| (index + 1, error.to_string()))
-        })
-        .collect())
-}
-
-/// The UID under which each object was last written, by the journal of this state directory: a
-/// host's memory of what is its own. Nothing where there is no journal.
-pub(crate) fn written_uids(state: &Path) -> HashMap<ObjectKey, Arc<str>> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Wrote {
-        object: ObjectLine,
-        written_uid: String,
-    }
-    let Ok(text) = std::fs::read(state.join(FILE)) else { return HashMap::new() };
-    text.split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice::<Wrote>(line).ok())
-        .map(|wrote| (ObjectKey::from(&wrote.object), wrote.written_uid.into()))
-        .collect()
-}
-
 impl From<&ObjectLine> for ObjectKey {
     fn from(line: &ObjectLine) -> Self {
         Self::new(GroupKind::new(&line.group, &line.kind), &line.namespace, &line.name)
@@ -361,6 +245,17 @@ impl From<&PluginIdentity> for IdentityLine {
             name: plugin.name.clone(),
             version: plugin.version.clone(),
             digest: plugin.digest.to_string(),
+        }
+    }
+}
+
+impl From<&Intent<'_>> for IntentLine {
+    fn from(intent: &Intent<'_>) -> Self {
+        Self {
+            object: intent.key.into(),
+            plugin: intent.plugin.into(),
+            action: intent.planned.into(),
+            revision: intent.revision.into(),
         }
     }
 }
@@ -472,33 +367,5 @@ impl From<&Record> for PassLine {
                 write: ms(record.timings.write),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_torn_by_a_crash_is_closed_and_what_came_before_stays() {
-        let dir = tempfile::tempdir().unwrap();
-        JournalFile::open(dir.path()).unwrap().host("started", "").unwrap();
-        let path = dir.path().join(FILE);
-        let mut torn = std::fs::read(&path).unwrap();
-        torn.extend_from_slice(b"{\"v\":1,\"time");
-        std::fs::write(&path, &torn).unwrap();
-        JournalFile::open(dir.path()).unwrap().host("started", "").unwrap();
-
-        let lines = read(dir.path()).unwrap();
-        assert_eq!(lines.len(), 4, "started, torn, mended, started");
-        assert_eq!(lines[1].as_ref().unwrap_err().0, 2, "the torn line is shown with its number");
-        let mended = matches!(&lines[2], Ok(Line { event: Event::Host(host), .. }) if host.event == "journal-mended");
-        assert!(mended);
-    }
-
-    #[test]
-    fn reading_without_a_journal_says_where_it_looked() {
-        let error = read(Path::new("/nonexistent")).unwrap_err().to_string();
-        assert!(error.contains("/nonexistent/journal.jsonl"), "{error}");
     }
 }
