@@ -2,6 +2,8 @@
 
 mod common;
 
+mod exclusive;
+
 use common::told;
 
 /// An object of a kind with a spec or other top-level members.
@@ -430,6 +432,53 @@ fn what_cannot_change_says_so() {
             ),
         ],
     );
+}
+
+#[test]
+fn content_of_what_says_that_it_is_immutable_cannot_change() {
+    let sealed = |kind: &str, desired: &str, live: &str| {
+        told(&object(kind, desired), &object(kind, &format!("\"immutable\":true,{live}")))
+    };
+    for kind in ["ConfigMap", "Secret"] {
+        let labelled = |label: &str, data: &str| {
+            let members = format!(r#""immutable":true,"data":{{"a":"{data}"}}"#);
+            let name = format!(r#""name":"x","labels":{{"l":"{label}"}}"#);
+            object(kind, &members).replace(r#""name":"x""#, &name)
+        };
+        let found = told(&labelled("1", "MQ=="), &labelled("2", "Mg=="));
+        let mut lines: Vec<&str> = found.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["changed /data/a fixed /data", "changed /metadata/labels/l"], "{kind}");
+    }
+    for (kind, desired, live, found) in [
+        ("ConfigMap", r#""data":{"a":"1"}"#, r#""data":{}"#, "missing /data/a fixed /data"),
+        (
+            "ConfigMap",
+            r#""data":{"a":"1"}"#,
+            r#""data":{"a":"1","b":"2"}"#,
+            "stray /data/b fixed /data",
+        ),
+        (
+            "ConfigMap",
+            r#""binaryData":{"a":"MQ=="}"#,
+            r#""binaryData":{"a":"Mg=="}"#,
+            "changed /binaryData/a fixed /binaryData",
+        ),
+        (
+            "ConfigMap",
+            r#""immutable":false,"data":{"a":"1"}"#,
+            r#""data":{"a":"1"}"#,
+            "changed /immutable fixed /immutable",
+        ),
+        (
+            "Secret",
+            r#""stringData":{"a":"1"}"#,
+            r#""data":{"a":"Mg=="}"#,
+            "changed /data/a fixed /data",
+        ),
+    ] {
+        assert_eq!(sealed(kind, desired, live), found, "{kind} {desired}");
+    }
 }
 
 #[test]

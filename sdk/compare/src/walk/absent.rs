@@ -1,7 +1,7 @@
 //! What desired states and live lacks; and whether desired is something that the server takes.
 
 use super::value::{mismatch, wrong_type};
-use super::{Answer, Walk, list};
+use super::{Answer, Walk, context, list};
 use crate::facts::{List, Node};
 use crate::trail::Trail;
 use crate::{Kind, scalar};
@@ -26,7 +26,7 @@ impl<'a> Walk<'a> {
         }
         // What a known type leaves open is stored as it is sent, empty objects too.
         let open = self.known && node.is_unknown();
-        if !open && reads_as_absent(desired, node) {
+        if !open && !context::is_only_meant(trail, node) && reads_as_absent(desired, node) {
             return Ok(());
         }
         if is_unlisted(parent, node) {

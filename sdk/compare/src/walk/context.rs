@@ -68,6 +68,18 @@ pub(super) fn is_default_of_stated(
     name != "hostPort" && is_default(name, live, siblings, node)
 }
 
+/// Whether the default at this place is what its absence means to a controller, and is never put
+/// there: a pod has `enableServiceLinks` filled in and a pod's template has not (`SetDefaults_Pod`
+/// against `SetDefaults_PodSpec`), and so it is with a Job and its template.
+pub(super) fn is_only_meant(trail: &Trail<'_>, node: &Node<'_>) -> bool {
+    node.is_go()
+        && match trail.name() {
+            Some("enableServiceLinks" | "manualSelector") => trail.depth() > 2,
+            Some("nodeAffinityPolicy" | "nodeTaintsPolicy") => true,
+            _ => false,
+        }
+}
+
 /// What the autoscaler's defaults allow in a quarter of a minute.
 fn is_default_policy(policy: &Value<'_>) -> bool {
     let number = |name: &str| match policy.get(name) {

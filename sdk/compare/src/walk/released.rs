@@ -105,7 +105,10 @@ impl<'a> Walk<'a> {
             return;
         }
         if desired.is_none() {
-            if live.is_null() || node.is_server_set() || self.is_back(live, node) {
+            // Nobody fills in a claim before it is made of its template.
+            let filled = node.is_server_set() && !trail.is_within("volumeClaimTemplate");
+            let back = !context::is_only_meant(trail, node) && self.is_back(live, node);
+            if live.is_null() || filled || back {
                 return;
             }
             if fields.is_empty() || fields.get(".").is_some() {

@@ -92,7 +92,11 @@ impl<'a> Walk<'a> {
             let child = node.field(name);
             // Stated as empty is not stated: the default that follows from a neighbour is right.
             let follows = |live| context::is_default_of_stated(name, live, held, &child);
-            if child.drops_zero() && scalar::is_zero(desired) && live.is_some_and(follows) {
+            if child.drops_zero()
+                && scalar::is_zero(desired)
+                && live.is_some_and(follows)
+                && mismatch(desired, &child).is_none()
+            {
                 continue;
             }
             self.member(desired, live, node, &child, &trail.field(name))?;
