@@ -295,8 +295,33 @@ fn autoscaler_metrics_are_a_multiset() {
                 "changed /spec/metrics/1/resource/target",
             ),
             (&list(&[cpu.clone(), memory.clone()]), &list(&[cpu]), "changed /spec/metrics"),
+            // Twice in both, however desired spells it.
+            (
+                &list(&[memory.clone(), metric("memory", "1024Mi")]),
+                &list(&[memory.clone(), memory.clone()]),
+                "",
+            ),
+            (&list(&[memory.clone(), memory.clone()]), &list(&[memory]), "changed /spec/metrics"),
         ],
     );
+}
+
+#[test]
+fn a_host_port_is_filled_in_for_a_pod_and_not_for_its_template() {
+    let spec = |port: &str| {
+        format!(r#"{{"containers":[{{"name":"a","ports":[{{"containerPort":80{port}}}]}}]}}"#)
+    };
+    let (zero, filled) = (spec(r#","hostPort":0"#), spec(r#","hostPort":80"#));
+    let pod = |spec: &str| object("Pod", &format!("\"spec\":{spec}"));
+    assert_eq!(told(&pod(&zero), &pod(&filled)), "");
+    let template = |spec: &str| {
+        object("Deployment", &format!("\"spec\":{{\"template\":{{\"spec\":{spec}}}}}"))
+    };
+    assert_eq!(
+        told(&template(&zero), &template(&filled)),
+        "changed /spec/template/spec/containers/[name=a]/ports/[containerPort=80,protocol=TCP]/hostPort"
+    );
+    assert_eq!(told(&template(&spec("")), &template(&filled)), "");
 }
 
 #[test]

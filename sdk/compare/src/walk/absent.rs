@@ -26,7 +26,8 @@ impl<'a> Walk<'a> {
         }
         // What a known type leaves open is stored as it is sent, empty objects too.
         let open = self.known && node.is_unknown();
-        if !open && !context::is_only_meant(trail, node) && reads_as_absent(desired, node) {
+        if !open && !context::is_told_where_it_holds(trail, node) && reads_as_absent(desired, node)
+        {
             return Ok(());
         }
         if is_unlisted(parent, node) {

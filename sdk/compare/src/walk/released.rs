@@ -75,7 +75,9 @@ impl<'a> Walk<'a> {
             }
             let child = node.field(name);
             let here = trail.field(name);
-            if desired.is_none() && context::is_default_of_stated(name, value, live, &child) {
+            if desired.is_none()
+                && context::is_default_of_stated(name, value, live, &child, trail.depth())
+            {
                 continue;
             }
             match desired {

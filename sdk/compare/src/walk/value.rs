@@ -91,7 +91,8 @@ impl<'a> Walk<'a> {
             let live = members.take(name);
             let child = node.field(name);
             // Stated as empty is not stated: the default that follows from a neighbour is right.
-            let follows = |live| context::is_default_of_stated(name, live, held, &child);
+            let follows =
+                |live| context::is_default_of_stated(name, live, held, &child, trail.depth());
             if child.drops_zero()
                 && scalar::is_zero(desired)
                 && live.is_some_and(follows)
