@@ -71,7 +71,7 @@ pub(super) fn is_default_of_stated(
 }
 
 /// How many steps lead to a container's port in a pod itself.
-const POD_PORT: usize = 4;
+const POD_PORT: usize = 5;
 
 /// Whether the default at this place is there whenever it holds: where it is not there, stating it asks
 /// for something. A Service that nobody reaches from outside has no external traffic policy.
