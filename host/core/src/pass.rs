@@ -157,7 +157,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let Confirmed { differences, unkept } = confirmed;
         if !unkept.is_empty() {
             let suspects = match confirm::needs_suspects(&unkept) {
-                true => self.cluster.suspects(probe.target()).await,
+                true => self.cluster.suspects(&probe).await,
                 false => Ok(Vec::new()),
             };
             record.findings.extend(confirm::findings(&unkept, &suspects));

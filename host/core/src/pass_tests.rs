@@ -117,7 +117,7 @@ impl Cluster for Script {
         })
     }
 
-    async fn suspects(&self, _: &Target) -> Result<Vec<String>, String> {
+    async fn suspects(&self, _: &Probe) -> Result<Vec<String>, String> {
         self.note("suspects");
         Ok(vec!["webhook w".into()])
     }

@@ -143,16 +143,13 @@ pub trait Cluster {
     /// Does what the gate let through. Takes a [`Change`], which only the gate makes.
     fn write(&self, change: &Change) -> impl Future<Output = Result<Written, ApplyError>> + Send;
 
-    /// Which admission webhooks and policies may change an update of this object on its way in:
-    /// candidates by their rules, for people.
+    /// Which admission webhooks and policies may change what is applied on its way in: candidates
+    /// by their rules, selectors and conditions, for people.
     ///
     /// # Errors
     /// They cannot be listed, and why.
-    fn suspects(
-        &self,
-        target: &Target,
-    ) -> impl Future<Output = Result<Vec<String>, String>> + Send {
-        let _ = target;
+    fn suspects(&self, probe: &Probe) -> impl Future<Output = Result<Vec<String>, String>> + Send {
+        let _ = probe;
         async { Ok(Vec::new()) }
     }
 

@@ -2,9 +2,9 @@
 
 use super::value::{mismatch, wrong_type};
 use super::{Answer, Walk, context, list};
-use crate::facts::{List, Node};
+use crate::facts::{Format, List, Node};
 use crate::trail::Trail;
-use crate::{Kind, scalar};
+use crate::{Kind, base64, scalar};
 use alloc::borrow::Cow;
 use trimtab_json::Value;
 
@@ -136,6 +136,9 @@ fn reads_as_absent(desired: &Value<'_>, node: &Node<'_>) -> bool {
         return desired.is_null();
     }
     match desired {
+        Value::String(text) if node.format() == Format::Byte && node.is_go() => {
+            base64::encodes(text, &[])
+        }
         // A struct that is no pointer is there without being stated.
         Value::Object(object) if !node.is_map() => object
             .iter()
