@@ -1,7 +1,7 @@
 //! The two judges: our comparison, and what a dry run of server-side apply changes.
 
 use super::schema::{Schema, Shape};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::sync::Arc;
 use trimtab_compare::{Facts, Kind, Options, compare, managed_fields};
