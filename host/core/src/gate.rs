@@ -15,7 +15,7 @@ use crate::identity::{Gvk, ObjectKey};
 use crate::ignore;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
-use crate::{bookkeeping, ownership, recreate, succession};
+use crate::{bookkeeping, handover, ownership, recreate, succession};
 use std::sync::Arc;
 
 /// One thing that the host may write. Fields are private: only this module makes one.
@@ -202,11 +202,7 @@ pub fn gate(
             }
             continue;
         };
-        // Without a grant the manifest alone says what the plugin *would* do.
-        let allowed = match (&power.grant, power.manifest.actions.contains(&kind)) {
-            (None, true) => Ok(()),
-            _ => power.allows(&snapshot.key, kind).map(drop),
-        };
+        let allowed = allowed(power, snapshot, kind);
         let allowed = match action {
             Action::Recreate => allowed.and_then(|()| recreate::allowed(snapshot)),
             _ => allowed,
@@ -244,7 +240,9 @@ pub fn gate(
             continue;
         }
         let first = succession.map(|step| Permit { step, force });
-        for permit in first.into_iter().chain([permit]) {
+        let handed = hands_over(power, snapshot, &changes);
+        let handed = handed.then_some(Permit { step: Step::HandOver, force });
+        for permit in first.into_iter().chain(handed).chain([permit]) {
             let changes = permit.changes(snapshot, snapshot)?;
             gated.planned.extend(changes.into_iter().map(|change| change.planned));
             if mode == Mode::Enforce {
@@ -255,20 +253,44 @@ pub fn gate(
     Ok(gated)
 }
 
-/// The permit to carry field sets over from a version that the server no longer serves: where we
-/// may write the object at all, and may override others on it.
+/// Carrying field sets over from a version in which the server cannot read the object: where we may
+/// write the object at all, and may override others on it. Nothing is permitted in observe mode.
 ///
 /// # Errors
 /// Why not, and what to do.
-pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<Permit, String> {
-    power.allows(&snapshot.key, ActionKind::ApplyDesired).map_err(|refusal| refusal.to_string())?;
-    if power.mode_for(&snapshot.key) != Mode::Enforce {
-        return Err("the grant says observe".into());
-    }
+pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<Gated, String> {
+    let allowed = allowed(power, snapshot, ActionKind::ApplyDesired);
+    allowed.map_err(|refusal| refusal.to_string())?;
     if !may_force(power, snapshot) {
         return Err("Trimtab never applied the object; a grant with `adopt` lets it".into());
     }
-    Ok(Permit { step: Step::CarryOver(version.to_owned()), force: true })
+    let permit = Permit { step: Step::CarryOver(version.to_owned()), force: true };
+    let changes = permit.changes(snapshot, snapshot)?;
+    let planned = changes.into_iter().map(|change| change.planned).collect();
+    let enforces = power.mode_for(&snapshot.key) == Mode::Enforce;
+    let permits = if enforces { vec![permit] } else { vec![] };
+    Ok(Gated { permits, planned, ..Gated::default() })
+}
+
+/// Whether an object that is as declared is to be taken over: it was never applied by us, the grant
+/// allows to adopt, and desired states something that can be owned.
+pub(crate) fn may_take_over(power: &Power, snapshot: &Snapshot) -> bool {
+    power.mode_for(&snapshot.key) == Mode::Enforce
+        && [ActionKind::Adopt, ActionKind::ApplyDesired]
+            .iter()
+            .all(|kind| power.allows(&snapshot.key, *kind).is_ok())
+        && snapshot.live_object().is_some()
+        && !ownership::is_ours(snapshot)
+        && ownership::states_a_field(snapshot)
+}
+
+/// Whether an action is within the power. Without a grant the manifest alone says what the plugin
+/// *would* do.
+fn allowed(power: &Power, snapshot: &Snapshot, kind: ActionKind) -> Result<(), Refusal> {
+    match (&power.grant, power.manifest.actions.contains(&kind)) {
+        (None, true) => Ok(()),
+        _ => power.allows(&snapshot.key, kind).map(drop),
+    }
 }
 
 /// What comes before the first apply over an object that a client-side tool applied.
@@ -280,6 +302,12 @@ fn succession(power: &Power, snapshot: &Snapshot, action: &Action, gated: &Gated
         if applies && first { succession::predecessors(power, snapshot) } else { Vec::new() };
     (!predecessors.is_empty())
         .then(|| Step::Succeed(predecessors.into_iter().map(str::to_owned).collect()))
+}
+
+/// Whether the changes would release replicas that are to stay.
+fn hands_over(power: &Power, snapshot: &Snapshot, changes: &[Change]) -> bool {
+    let view = succession::view(power, snapshot);
+    handover::is_needed(view.as_ref().unwrap_or(snapshot), changes)
 }
 
 /// The rehearsal of applying desired over what was seen.

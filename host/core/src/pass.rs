@@ -3,6 +3,8 @@
 //! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
 
+mod claim;
+
 use crate::budget::{self, Allowance};
 use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
@@ -75,7 +77,10 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let judged = succeeded.as_ref().unwrap_or(snapshot);
         let (shown, ignored) = ignore::snapshot(judged).map_err(Outcome::Unknown)?;
         record.ignored = ignored;
-        let seen = self.compare(&shown, snapshot, record).await?;
+        let seen = match self.compare(&shown, snapshot, record).await {
+            Err(Outcome::InSync) => return self.take_over(power, snapshot, &shown, record).await,
+            seen => seen?,
+        };
         let real = self.confirm(power, snapshot, seen, record).await?;
         stand_off(snapshot, record)?;
         let decision = self.decide(&shown, &real.differences, record).await?;
@@ -144,7 +149,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 return Ok(Real { differences: seen, refused: Some(refused), rehearsed: None });
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
-                return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
+                return Err(self.carry_over(power, snapshot, &message, api_version, record).await);
             }
             Err(error) => return Err(not_confirmed(error, &seen)),
         };
@@ -152,7 +157,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let Confirmed { differences, unkept } = confirmed;
         if !unkept.is_empty() {
             let suspects = match confirm::needs_suspects(&unkept) {
-                true => self.cluster.suspects(probe.target()).await,
+                true => self.cluster.suspects(&probe).await,
                 false => Ok(Vec::new()),
             };
             record.findings.extend(confirm::findings(&unkept, &suspects));
@@ -168,46 +173,6 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             return Err(Outcome::InSyncByServer);
         }
         Ok(Real { differences, refused: None, rehearsed: Some(rehearsed) })
-    }
-
-    /// Nothing can be applied, not even by others, before managedFields name a version that is
-    /// served: rewritten where we may, and told otherwise.
-    async fn carry_over(
-        &self,
-        power: &Power,
-        snapshot: &Snapshot,
-        message: String,
-        version: &str,
-        record: &mut Record,
-    ) -> Outcome {
-        let text = format!(
-            "stale_managed_fields_version: {message}; managedFields of {} name {version}, which is no longer served",
-            ownership::managers_in(snapshot, version).join(", ")
-        );
-        let permit = match gate::carry_over(power, snapshot, version) {
-            Ok(permit) => permit,
-            Err(why) => {
-                return Outcome::Rejected(format!("{text}, and are left as they are: {why}"));
-            }
-        };
-        let changes = match permit.changes(snapshot, snapshot) {
-            Ok(changes) => changes,
-            Err(text) => return Outcome::Unknown(text),
-        };
-        record.planned.extend(changes.iter().map(|change| change.planned().clone()));
-        if let Err(over) = self.within_budget(&record.planned) {
-            return over;
-        }
-        for change in &changes {
-            match self.write_one(snapshot, change, record).await {
-                Ok(written) => record.after = Some(written),
-                Err(outcome) => return outcome,
-            }
-        }
-        Outcome::Waiting(format!(
-            "{text}; they were carried over to {}",
-            snapshot.gvk.api_version()
-        ))
     }
 
     async fn decide(

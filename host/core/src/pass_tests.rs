@@ -117,7 +117,7 @@ impl Cluster for Script {
         })
     }
 
-    async fn suspects(&self, _: &Target) -> Result<Vec<String>, String> {
+    async fn suspects(&self, _: &Probe) -> Result<Vec<String>, String> {
         self.note("suspects");
         Ok(vec!["webhook w".into()])
     }
@@ -503,7 +503,7 @@ fn managed_fields_of_a_version_that_is_gone_are_carried_over_where_we_may_and_to
     let gone = || Script {
         rehearsal: Err(ApplyError::ManagedInUnserved {
             message: "invalid group/version: v1".into(),
-            api_version: "v1".into(),
+            api_version: Some("v1".into()),
         }),
         ..Script::drift()
     };
@@ -518,6 +518,131 @@ fn managed_fields_of_a_version_that_is_gone_are_carried_over_where_we_may_and_to
     let record = script.run(&enforce(), &snapshot);
     assert!(matches!(record.outcome, Outcome::Waiting(_)), "{:?}", record.outcome);
     assert!(script.calls()[3].contains(r#""apiVersion":"v2""#), "{:?}", script.calls());
+}
+
+#[test]
+fn of_our_own_object_it_is_told_what_would_be_carried_over_where_nothing_is_written() {
+    let script = Script {
+        rehearsal: Err(ApplyError::ManagedInUnserved {
+            message: ".spec.a: field not declared in schema".into(),
+            api_version: None,
+        }),
+        ..Script::drift()
+    };
+    let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    snapshot.gvk.version = "v2".into();
+    let record = script.run(&power(None), &snapshot);
+    assert_eq!(record.outcome, Outcome::Observed);
+    assert_eq!(record.planned[0].paths, [succession::MANAGED_FIELDS_POINTER]);
+    assert!(record.findings[0].message.contains("trimtab name v1, in which"));
+    assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+}
+
+/// A grant that allows to adopt.
+fn adopting() -> Power {
+    let mut power = enforce();
+    power.grant.as_mut().unwrap().actions.insert(ActionKind::Adopt);
+    power
+}
+
+#[test]
+fn what_is_in_sync_and_was_never_ours_is_taken_over_once_where_the_grant_allows_to_adopt() {
+    let in_sync = || Script { comparison: Ok(Comparison::InSync), ..Script::drift() };
+    let theirs = snapshot_of("ConfigMap", present("kubectl"));
+    let script = in_sync();
+    let record = script.run(&adopting(), &theirs);
+    assert_eq!(record.outcome, Outcome::Corrected);
+    let calls = script.calls();
+    assert_eq!(calls[..3], ["compare", "rehearse by force", "intent adopt"]);
+    assert!(calls[3].starts_with("apply force=true") && calls.len() == 4, "{calls:?}");
+    let mut known = theirs.clone();
+    known.applied_uid = Some("u1".into());
+    let mut nothing = theirs.clone();
+    let json = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}"#;
+    nothing.desired =
+        Arc::new(Desired { json: json.to_vec().into(), ..Desired::clone(&nothing.desired) });
+    let observing = Power { grant: power(Some(Mode::Observe)).grant, ..adopting() };
+    for (power, snapshot) in [
+        (enforce(), theirs.clone()),
+        (observing, theirs),
+        (adopting(), snapshot_of("ConfigMap", present("trimtab"))),
+        (adopting(), known),
+        (adopting(), nothing),
+        (adopting(), snapshot_of("ConfigMap", Live::Absent)),
+    ] {
+        let script = in_sync();
+        assert_eq!(script.run(&power, &snapshot).outcome, Outcome::InSync);
+        assert_eq!(script.calls(), ["compare"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_over_stays_in_sync_and_is_told() {
+    let script = Script {
+        comparison: Ok(Comparison::InSync),
+        rehearsal: Err(ApplyError::Rejected("a policy says no".into())),
+        ..Script::drift()
+    };
+    let record = script.run(&adopting(), &snapshot_of("ConfigMap", present("kubectl")));
+    assert_eq!(record.outcome, Outcome::InSync);
+    assert!(record.findings[0].message.contains("a policy says no"), "{:?}", record.findings);
+    assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+}
+
+/// A workload with these replicas, which these managers stated.
+fn scaled(managers: &str) -> Live {
+    let json = format!(
+        r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"c","namespace":"n","uid":"u1","resourceVersion":"7","managedFields":[{managers}]}},"spec":{{"paused":true,"replicas":6}}}}"#
+    );
+    Live::Present(LiveObject {
+        json: json.into_bytes().into(),
+        uid: "u1".into(),
+        resource_version: "7".into(),
+        deleting: false,
+    })
+}
+
+#[test]
+fn replicas_that_are_stated_no_longer_are_handed_over_before_they_are_let_go_of() {
+    let owner = |name: &str, operation: &str| {
+        format!(
+            r#"{{"manager":"{name}","operation":"{operation}","apiVersion":"apps/v1","fieldsV1":{{"f:spec":{{"f:paused":{{}},"f:replicas":{{}}}}}}}}"#
+        )
+    };
+    let calls = |managers: &str, desired: &str| {
+        let mut snapshot = snapshot_of("Deployment", scaled(managers));
+        snapshot.gvk = Gvk::from_api_version("apps/v1", "Deployment");
+        snapshot.key.group_kind = GroupKind::new("apps", "Deployment");
+        let json = format!(
+            r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"c"}},"spec":{desired}}}"#
+        );
+        let desired = Desired { json: json.into_bytes().into(), ..(*snapshot.desired).clone() };
+        snapshot.desired = Arc::new(desired);
+        let rehearsal = Ok(r#"{"spec":{"paused":false,"replicas":1}}"#.to_owned());
+        let differs = difference("/spec/paused");
+        let script = Script {
+            comparison: Ok(Comparison::Different(vec![differs])),
+            rehearsal,
+            ..Script::drift()
+        };
+        script.run(&enforce(), &snapshot);
+        script.calls().split_off(3)
+    };
+    let ours = owner("trimtab", "Apply");
+    let handed = calls(&ours, r#"{"paused":false}"#);
+    assert_eq!(handed.len(), 4, "{handed:?}");
+    let field = r#""fieldsV1":{"f:spec":{"f:paused":{}}}"#;
+    assert!(handed[1].starts_with("patch") && handed[1].contains(field), "{handed:?}");
+    assert!(handed[3].starts_with("apply") && handed[3].contains(r#""resourceVersion":"8""#));
+    let both = format!("{ours},{}", owner("autoscaler", "Update"));
+    for (managers, desired) in [
+        (ours.as_str(), r#"{"paused":false,"replicas":2}"#),
+        (&both, r#"{"paused":false}"#),
+        (&owner("kubectl", "Update"), r#"{"paused":false}"#),
+    ] {
+        let calls = calls(managers, desired);
+        assert!(calls.len() == 2 && calls[1].starts_with("apply"), "{calls:?}");
+    }
 }
 
 #[test]

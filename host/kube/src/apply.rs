@@ -150,9 +150,12 @@ impl Cluster for Writer {
         Ok(self.send(target, Asked::Apply, call, &kind).await?[..].into())
     }
 
-    async fn suspects(&self, target: &Target) -> Result<Vec<String>, String> {
+    async fn suspects(&self, probe: &Probe) -> Result<Vec<String>, String> {
+        let target = probe.target();
         let (kind, _) = self.locate(target).map_err(|error| error.to_string())?;
-        self.suspects.of(&self.store, &kind, target.key.namespace.as_deref()).await
+        let live = self.store.live(&target.key, &target.gvk);
+        let live = live.object().map(|live| &*live.json);
+        self.suspects.of(&self.store, &kind, target, live, probe.body()).await
     }
 
     async fn dependents(&self, target: &Target, live: &[u8]) -> Vec<String> {

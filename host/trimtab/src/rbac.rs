@@ -41,8 +41,11 @@ impl Right {
 const READ: [Right; 3] = [Right::Get, Right::List, Right::Watch];
 /// Where the host asks who overwrites a declared value.
 const ADMISSION: &str = "admissionregistration.k8s.io";
-const ADMISSION_RESOURCES: [&str; 2] =
-    ["mutatingadmissionpolicies", "mutatingwebhookconfigurations"];
+const ADMISSION_RESOURCES: [&str; 3] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+];
 
 /// One rule of a Role or ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 //! The sandbox: the only user of wasmtime.
 //!
 //! Takes a plugin's file as bytes, and gives a [`Plugin`] whose `compare` and `decide` run in a
-//! fresh, limited instance each. Never reads the plugin directory (the caller hands over bytes),
+//! limited instance that is fresh for every pass. Never reads the plugin directory (the caller hands over bytes),
 //! never writes to a cluster, and never loads machine code that it did not compile itself.
 //!
 //! The way of a file: [`inspect`] reads what it says of itself without running anything and
@@ -13,6 +13,7 @@
 mod call;
 mod convert;
 mod fault;
+mod instance;
 mod judge;
 mod plugin;
 mod purity;

@@ -53,7 +53,13 @@ pub(crate) const CALLS_PER_CPU: usize = 4;
 /// Calls at once, at least and at most.
 pub(crate) const CALLS: (usize, usize) = (8, 64);
 
-/// Pool slots beyond the calls at once: for the synchronous calls of tests and benches, and for
+/// Instances that may wait at once for the API server's answer between `compare` and `decide`, without
+/// a turn. A dry run takes some milliseconds, so that these serve a thousand corrections a second;
+/// beyond them a fresh instance decides. Each has a pool slot of its own: who waits takes no slot from
+/// who runs.
+pub(crate) const KEPT: usize = 16;
+
+/// Pool slots beyond the calls at once and those that wait: for the synchronous calls of tests and benches, and for
 /// instances that are being taken down.
 pub(crate) const POOL_MARGIN: usize = 8;
 

@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<Call>,
     pub(crate) turns: Arc<Semaphore>,
+    /// Instances that may wait for their second call.
+    pub(crate) kept: Arc<Semaphore>,
     pub(crate) calls: usize,
     pub(crate) cache: Option<Cache>,
     pub(crate) compiler: Compiler,
@@ -79,6 +81,7 @@ impl Sandbox {
                 engine,
                 linker,
                 turns: Arc::new(Semaphore::new(calls)),
+                kept: Arc::new(Semaphore::new(limits::KEPT)),
                 calls,
                 cache,
                 compiler: options.compiler,
@@ -157,7 +160,8 @@ pub(crate) fn compile_config() -> Config {
 }
 
 fn pool(calls: usize) -> PoolingAllocationConfig {
-    let slots = u32::try_from(calls + limits::POOL_MARGIN).unwrap_or(u32::MAX);
+    let slots = calls + limits::KEPT + limits::POOL_MARGIN;
+    let slots = u32::try_from(slots).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
         .total_core_instances(slots * limits::CORE_INSTANCES)

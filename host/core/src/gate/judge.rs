@@ -8,7 +8,7 @@ use crate::denial::{self, Accounts};
 use crate::grant::{Grant, Power, Refusal};
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
-use crate::{fields, succession};
+use crate::{fields, handover, succession};
 
 /// The refusal's reason where it cannot be told what a change would do.
 const UNTOLD: &str = "EffectUnknown";
@@ -127,8 +127,13 @@ fn one(
         }
         (effect, _) => after(effect, view)?,
     };
-    let tree = text.as_deref().map(after::read).transpose()?;
+    let mut tree = text.as_deref().map(after::read).transpose()?;
     let live = snapshot.live_object().map(|live| after::read(&live.json)).transpose()?;
+    if let (Some(tree), Some(live)) = (&mut tree, &live)
+        && handover::is_needed(view, std::slice::from_ref(change))
+    {
+        handover::keep(tree, live);
+    }
     let status_only = matches!(change.effect, Effect::ApplyStatus { .. });
     if let (true, Some(before), Some(tree)) = (removes, &live, &tree) {
         let desired = after::read(&snapshot.desired.json)?;
