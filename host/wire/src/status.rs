@@ -82,7 +82,7 @@ struct Details {
 
 impl Status {
     /// From an answer. `retry_after` is the header's value, which wins over the body's.
-    pub(crate) fn from_answer(
+    pub fn from_answer(
         code: u16,
         retry_after: Option<Duration>,
         content_type: &str,
@@ -96,7 +96,7 @@ impl Status {
     }
 
     /// From the JSON text of a `Status`; `None` if it is something else.
-    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+    pub fn parse(body: &[u8]) -> Option<Self> {
         let body: Body<'_> = serde_json::from_slice(body).ok()?;
         if body.kind.as_deref() != Some("Status") {
             return None;
@@ -115,12 +115,12 @@ impl Status {
     }
 
     /// Whether some cause has this reason.
-    pub(crate) fn has_cause(&self, reason: &str) -> bool {
+    pub fn has_cause(&self, reason: &str) -> bool {
         self.causes.iter().any(|cause| cause.reason == reason)
     }
 
     /// Whether it says that a resourceVersion or a continue token is too old.
-    pub(crate) fn is_expired(&self) -> bool {
+    pub fn is_expired(&self) -> bool {
         self.code == 410 || self.reason == "Expired" || self.reason == "Gone"
     }
 }

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 /// How two resourceVersions of one resource type stand to each other; `None`: cannot be told.
-pub(crate) fn compare(a: &str, b: &str) -> Option<Ordering> {
+pub fn compare(a: &str, b: &str) -> Option<Ordering> {
     if a == b {
         return Some(Ordering::Equal);
     }
@@ -17,7 +17,7 @@ pub(crate) fn compare(a: &str, b: &str) -> Option<Ordering> {
 }
 
 /// Whether `a` is known to be older than `b`.
-pub(crate) fn is_older(a: &str, b: &str) -> bool {
+pub fn is_older(a: &str, b: &str) -> bool {
     compare(a, b) == Some(Ordering::Less)
 }
 

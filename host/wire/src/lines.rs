@@ -8,11 +8,11 @@ use bytes::{Bytes, BytesMut};
 /// The longest line of a watch, in bytes. etcd refuses a request over 1.5 MiB, so a stored object
 /// is smaller; JSON text of the worst control characters is six times that, and an event carries
 /// one object. Anything longer is not an object, and would otherwise cost memory without end.
-pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
+pub const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// One step of the decoder.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub enum Line {
     /// A whole line, without its end. Never empty.
     Whole(Bytes),
     /// A line over the limit was dropped.
@@ -21,7 +21,7 @@ pub(crate) enum Line {
 
 /// Incremental splitter.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     buffer: BytesMut,
     /// How much of the buffer holds no line end.
     searched: usize,
@@ -32,17 +32,17 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// With this limit in bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, skipping: false, limit }
     }
 
     /// The next piece of the body.
-    pub(crate) fn push(&mut self, chunk: &[u8]) {
+    pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }
 
     /// The next line, if a whole one is there.
-    pub(crate) fn next(&mut self) -> Option<Line> {
+    pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let end = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
             let Some(end) = end.map(|at| at + self.searched) else {
@@ -78,7 +78,7 @@ mod tests {
         let mut seen = Vec::new();
         for chunk in chunks {
             lines.push(chunk.as_bytes());
-            while let Some(line) = lines.next() {
+            while let Some(line) = lines.next_line() {
                 seen.push(match line {
                     Line::Whole(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
                     Line::TooLong => None,
@@ -108,7 +108,7 @@ mod tests {
         let mut lines = Lines::new(1024);
         for _ in 0..10_000 {
             lines.push(&[b'x'; 512]);
-            assert_eq!(lines.next(), None);
+            assert_eq!(lines.next_line(), None);
             assert!(lines.buffer.len() <= 2048);
         }
     }

@@ -13,47 +13,47 @@ use trimtab_core::plugin::{KindPattern, PluginManifest};
 /// What a printed grant is narrowed to. Each flag may be given several times, or with commas; what is
 /// not given is as the manifest has it.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Narrowed {
+pub struct Narrowed {
     /// Kinds: Deployment.apps, Service, *.apps.
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
-    pub(crate) kinds: Vec<String>,
+    pub kinds: Vec<String>,
     /// Namespaces by name.
     #[arg(long = "namespace", value_name = "NAME", value_delimiter = ',')]
-    pub(crate) namespaces: Vec<String>,
+    pub namespaces: Vec<String>,
     /// Whether objects outside namespaces are included.
     #[arg(long, value_name = "BOOL")]
-    pub(crate) cluster_scoped: Option<bool>,
+    pub cluster_scoped: Option<bool>,
     /// Actions: those named, and no others.
     #[arg(long = "action", value_name = "WORD", value_delimiter = ',')]
-    pub(crate) actions: Vec<String>,
+    pub actions: Vec<String>,
     /// Fields that alone may change, by path: /spec/replicas, /data/*.
     #[arg(long = "field", value_name = "PATH")]
-    pub(crate) fields: Vec<String>,
+    pub fields: Vec<String>,
     /// Fields that may not change, by path.
     #[arg(long = "deny-field", value_name = "PATH")]
-    pub(crate) deny_fields: Vec<String>,
+    pub deny_fields: Vec<String>,
     /// Hard denials to lift, by name; `all` for each that can concern the kinds.
     #[arg(long, value_name = "DENIAL", value_delimiter = ',')]
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Kinds that the plugin may look up.
     #[arg(long = "read", value_name = "KIND", value_delimiter = ',')]
-    pub(crate) reads: Vec<String>,
+    pub reads: Vec<String>,
     /// Writes in any minute.
     #[arg(long, value_name = "NUMBER")]
-    pub(crate) writes_per_minute: Option<u32>,
+    pub writes_per_minute: Option<u32>,
     /// Deletions in one pass.
     #[arg(long, value_name = "NUMBER")]
-    pub(crate) deletes_per_pass: Option<u32>,
+    pub deletes_per_pass: Option<u32>,
     /// Actions in one pass.
     #[arg(long, value_name = "NUMBER")]
-    pub(crate) actions_per_pass: Option<u32>,
+    pub actions_per_pass: Option<u32>,
 }
 
 /// The grant as text, with a comment on each key, which no serialiser writes.
 ///
 /// # Errors
 /// What is asked for is outside the manifest, or no grant that could be meant.
-pub(crate) fn proposal(
+pub fn proposal(
     manifest: &PluginManifest,
     digest: Digest,
     mode: Mode,

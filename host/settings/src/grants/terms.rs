@@ -145,7 +145,7 @@ fn bounded(given: Limits) -> Result<grant::Limits, String> {
 }
 
 /// The sandbox's limits under a grant.
-pub(crate) fn limits(granted: &grant::Limits) -> trimtab_wasm::Limits {
+pub fn limits(granted: &grant::Limits) -> trimtab_wasm::Limits {
     let usual = trimtab_wasm::Limits::default();
     let bytes = |value: Option<u64>, usual: usize| {
         value.and_then(|value| usize::try_from(value).ok()).unwrap_or(usual)

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use trimtab_core::object::{Live, LiveObject};
 
 /// The number of a list of this kind, counted from 1: tells whether it began after something.
-pub(crate) type ListNumber = u64;
+pub type ListNumber = u64;
 
 /// An object as some answer showed it.
 #[derive(Clone, Debug)]
-pub(crate) enum Sight {
+pub enum Sight {
     /// It decodes.
     Object(LiveObject),
     /// It is there, does not decode, and why.
@@ -27,7 +27,7 @@ pub(crate) enum Sight {
 
 /// What is known of one object.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     state: State,
     /// The newest resourceVersion that spoke of it.
     at: Option<Arc<str>>,
@@ -59,7 +59,7 @@ struct Gone {
 
 impl Entry {
     /// Interest begins; `lists` lists have begun before.
-    pub(crate) fn new(lists: ListNumber) -> Self {
+    pub fn new(lists: ListNumber) -> Self {
         Self {
             state: State::Pending(None),
             at: None,
@@ -71,17 +71,17 @@ impl Entry {
     }
 
     /// Whether it is of interest by its name, or only because its namespace is watched whole.
-    pub(crate) fn set_unnamed(&mut self, unnamed: bool) {
+    pub fn set_unnamed(&mut self, unnamed: bool) {
         self.unnamed = unnamed;
     }
 
     /// Whether it can be forgotten: gone, and nobody named it.
-    pub(crate) fn is_forgettable(&self) -> bool {
+    pub fn is_forgettable(&self) -> bool {
         self.unnamed && matches!(self.state, State::Absent)
     }
 
     /// As the engine sees it.
-    pub(crate) fn live(&self) -> Live {
+    pub fn live(&self) -> Live {
         match &self.state {
             State::Present(object) => Live::Present(object.clone()),
             State::Absent => Live::Absent,
@@ -96,7 +96,7 @@ impl Entry {
     }
 
     /// The object, if it is known to be there.
-    pub(crate) fn object(&self) -> Option<&LiveObject> {
+    pub fn object(&self) -> Option<&LiveObject> {
         match &self.state {
             State::Present(object) => Some(object),
             State::Pending(_) | State::Absent | State::Undecodable(_) => None,
@@ -104,17 +104,17 @@ impl Entry {
     }
 
     /// Whether it still waits for its first answer.
-    pub(crate) fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         matches!(self.state, State::Pending(_))
     }
 
     /// The newest resourceVersion that spoke of it.
-    pub(crate) fn at(&self) -> Option<&Arc<str>> {
+    pub fn at(&self) -> Option<&Arc<str>> {
         self.at.as_ref()
     }
 
     /// The watch showed it.
-    pub(crate) fn event(&mut self, sight: Sight) -> bool {
+    pub fn event(&mut self, sight: Sight) -> bool {
         if let Sight::Object(object) = &sight {
             let deleted = self.gone.as_ref().is_some_and(|gone| gone.uid == object.uid);
             if deleted || !self.admits(&object.resource_version) {
@@ -125,7 +125,7 @@ impl Entry {
     }
 
     /// The watch says that it is deleted.
-    pub(crate) fn deleted(&mut self, uid: &Arc<str>, at: &Arc<str>, lists: ListNumber) -> bool {
+    pub fn deleted(&mut self, uid: &Arc<str>, at: &Arc<str>, lists: ListNumber) -> bool {
         if self.at.as_ref().is_some_and(|known| version::is_older(at, known)) {
             return false;
         }
@@ -136,7 +136,7 @@ impl Entry {
     }
 
     /// List `number` shows it.
-    pub(crate) fn listed(&mut self, sight: Sight, number: ListNumber) -> bool {
+    pub fn listed(&mut self, sight: Sight, number: ListNumber) -> bool {
         self.seen = number;
         if let Sight::Object(object) = &sight {
             let deleted = self
@@ -151,7 +151,7 @@ impl Entry {
     }
 
     /// List `number` has ended at this version, and may not have shown it.
-    pub(crate) fn list_ended(&mut self, number: ListNumber, at: &Arc<str>) -> bool {
+    pub fn list_ended(&mut self, number: ListNumber, at: &Arc<str>) -> bool {
         let passed_by = self.born >= number;
         let newer = self.at.as_ref().is_some_and(|known| version::is_older(at, known));
         if self.seen == number || passed_by || newer {
@@ -164,7 +164,7 @@ impl Entry {
     }
 
     /// List `number` has ended without it, but held an item whose name could not be read.
-    pub(crate) fn list_ended_unsure(&mut self, number: ListNumber) -> bool {
+    pub fn list_ended_unsure(&mut self, number: ListNumber) -> bool {
         if self.seen == number || self.born >= number {
             return false;
         }
@@ -174,7 +174,7 @@ impl Entry {
     }
 
     /// It was read alone; `None`: it is not there. `asked` is what [`Entry::at`] was before.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         answer: Option<Sight>,
         asked: Option<&Arc<str>>,
@@ -192,7 +192,7 @@ impl Entry {
     }
 
     /// Reading it alone failed.
-    pub(crate) fn read_failed(&mut self, reason: Arc<str>) -> bool {
+    pub fn read_failed(&mut self, reason: Arc<str>) -> bool {
         match &mut self.state {
             State::Pending(known) => {
                 let changed = known.is_none();
@@ -204,7 +204,7 @@ impl Entry {
     }
 
     /// The answer to our own write.
-    pub(crate) fn written(&mut self, object: LiveObject) {
+    pub fn written(&mut self, object: LiveObject) {
         let deleted = self.gone.as_ref().is_some_and(|gone| gone.uid == object.uid);
         if !deleted && self.admits(&object.resource_version) {
             self.become_seen(Sight::Object(object));
@@ -212,7 +212,7 @@ impl Entry {
     }
 
     /// The server says that the object with this UID is gone: the answer to our own delete.
-    pub(crate) fn deleted_by_us(&mut self, uid: &Arc<str>, lists: ListNumber) {
+    pub fn deleted_by_us(&mut self, uid: &Arc<str>, lists: ListNumber) {
         match &self.state {
             State::Present(object) if object.uid != *uid => {}
             _ => self.become_gone(Some(uid), lists),
@@ -220,7 +220,7 @@ impl Entry {
     }
 
     /// The cluster was restored to an earlier state: its versions begin anew.
-    pub(crate) fn forget_version(&mut self) {
+    pub fn forget_version(&mut self) {
         self.at = None;
         self.gone = None;
     }

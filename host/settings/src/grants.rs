@@ -7,8 +7,8 @@
 mod proposal;
 mod terms;
 
-pub(crate) use self::proposal::{Narrowed, proposal};
-pub(crate) use self::terms::limits;
+pub use self::proposal::{Narrowed, proposal};
+pub use self::terms::limits;
 
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::plugin::KindPattern;
 
 /// `apiVersion` of grant files.
-pub(crate) const API_VERSION: &str = "trimtab.dev/v1alpha1";
+pub const API_VERSION: &str = "trimtab.dev/v1alpha1";
 /// Largest grant file that is read: a grant is a page of text.
 const FILE_BYTES_AT_MOST: u64 = 1024 * 1024;
 
@@ -61,13 +61,13 @@ enum ModeWord {
 /// Why grants could not be read. Each line names a file and says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub(crate) struct GrantsError(pub(crate) Vec<String>);
+pub struct GrantsError(pub Vec<String>);
 
 /// Every grant in a file, or in the `*.yaml` and `*.yml` files of a folder.
 ///
 /// # Errors
 /// All problems together; one bad file spoils the set.
-pub(crate) fn read(path: &Path) -> Result<Vec<Grant>, GrantsError> {
+pub fn read(path: &Path) -> Result<Vec<Grant>, GrantsError> {
     let mut grants: Vec<Grant> = Vec::new();
     let mut problems = Vec::new();
     for file in files(path).map_err(|problem| GrantsError(vec![problem]))? {
@@ -122,7 +122,7 @@ fn read_file(file: &Path) -> Result<Vec<Grant>, String> {
 ///
 /// # Errors
 /// One problem, with the line.
-pub(crate) fn parse(text: &str, origin: &str) -> Result<Vec<Grant>, String> {
+pub fn parse(text: &str, origin: &str) -> Result<Vec<Grant>, String> {
     let documents: Vec<Document> = serde_saphyr::from_multiple(text)
         .map_err(|error| format!("{origin}: not a grant: {error}"))?;
     documents.into_iter().map(|document| check(document, origin)).collect()

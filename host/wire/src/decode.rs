@@ -14,7 +14,7 @@ use trimtab_core::object::LiveObject;
 
 /// One line of a watch.
 #[derive(Debug)]
-pub(crate) enum WatchLine<'a> {
+pub enum WatchLine<'a> {
     /// An object appeared or changed.
     Seen(&'a [u8]),
     /// An object is gone; this is its last state.
@@ -39,7 +39,7 @@ struct Envelope<'a> {
 ///
 /// # Errors
 /// The line is not a watch event, for people and without its content.
-pub(crate) fn watch_line(line: &[u8]) -> Result<WatchLine<'_>, String> {
+pub fn watch_line(line: &[u8]) -> Result<WatchLine<'_>, String> {
     let event: Envelope<'_> =
         serde_json::from_slice(line).map_err(|error| without_content(&error))?;
     let object = event.object.get().as_bytes();
@@ -61,7 +61,7 @@ pub(crate) fn watch_line(line: &[u8]) -> Result<WatchLine<'_>, String> {
 }
 
 /// UIDs of an object's owners; none where it does not decode.
-pub(crate) fn owners(object: &[u8]) -> Vec<Cow<'_, str>> {
+pub fn owners(object: &[u8]) -> Vec<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Owned<'a> {
         #[serde(borrow)]
@@ -85,13 +85,13 @@ pub(crate) fn owners(object: &[u8]) -> Vec<Cow<'_, str>> {
 
 /// One page of a list.
 #[derive(Debug)]
-pub(crate) struct Page<'a> {
+pub struct Page<'a> {
     /// The version of the whole list, the same on each of its pages.
-    pub(crate) resource_version: Cow<'a, str>,
+    pub resource_version: Cow<'a, str>,
     /// Token for the next page; empty on the last.
-    pub(crate) next: Cow<'a, str>,
+    pub next: Cow<'a, str>,
     /// The objects, as they stand in the page: items of built-in kinds lack apiVersion and kind.
-    pub(crate) items: Vec<&'a RawValue>,
+    pub items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +114,7 @@ struct ListMetadata<'a> {
 ///
 /// # Errors
 /// It is not a list, for people and without its content.
-pub(crate) fn page(body: &[u8]) -> Result<Page<'_>, String> {
+pub fn page(body: &[u8]) -> Result<Page<'_>, String> {
     let list: List<'_> = serde_json::from_slice(body).map_err(|error| without_content(&error))?;
     Ok(Page {
         resource_version: list.metadata.resource_version.unwrap_or_default(),
@@ -150,31 +150,35 @@ struct Metadata<'a> {
 
 /// What stands in an object's head.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Meta<'a> {
+pub struct Meta<'a> {
     /// Empty for a cluster-scoped object.
-    pub(crate) namespace: Cow<'a, str>,
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) uid: Cow<'a, str>,
-    pub(crate) resource_version: Cow<'a, str>,
-    pub(crate) deleting: bool,
+    pub namespace: Cow<'a, str>,
+    /// `metadata.name`; never empty.
+    pub name: Cow<'a, str>,
+    /// `metadata.uid`; never empty.
+    pub uid: Cow<'a, str>,
+    /// `metadata.resourceVersion`; never empty.
+    pub resource_version: Cow<'a, str>,
+    /// Whether a deletion has begun.
+    pub deleting: bool,
     has_api_version: bool,
     has_kind: bool,
 }
 
 /// An object whose head cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Undecodable {
+pub struct Undecodable {
     /// Its namespace (empty for cluster-scoped) and name, where at least these are readable.
-    pub(crate) name: Option<(String, String)>,
+    pub name: Option<(String, String)>,
     /// Why, for people and without its content.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 /// Reads an object's head.
 ///
 /// # Errors
 /// Something that the host needs is missing or of the wrong shape.
-pub(crate) fn meta(object: &[u8]) -> Result<Meta<'_>, Undecodable> {
+pub fn meta(object: &[u8]) -> Result<Meta<'_>, Undecodable> {
     let undecodable = |reason: String| Undecodable { name: name_of(object), reason };
     let head: Head<'_> =
         serde_json::from_slice(object).map_err(|error| undecodable(without_content(&error)))?;
@@ -206,7 +210,7 @@ pub(crate) fn meta(object: &[u8]) -> Result<Meta<'_>, Undecodable> {
 impl Meta<'_> {
     /// The object with the bytes that were received; where they lack `apiVersion` or `kind`, as
     /// items of lists do, these are put in front.
-    pub(crate) fn live(&self, gvk: &Gvk, object: &[u8]) -> LiveObject {
+    pub fn live(&self, gvk: &Gvk, object: &[u8]) -> LiveObject {
         LiveObject {
             json: self.whole(gvk, object),
             uid: (*self.uid).into(),
@@ -235,7 +239,7 @@ impl Meta<'_> {
 }
 
 /// The `apiVersion` and `kind` of an object, if it states both.
-pub(crate) fn gvk_of(object: &[u8]) -> Option<Gvk> {
+pub fn gvk_of(object: &[u8]) -> Option<Gvk> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Type<'a> {
