@@ -742,6 +742,25 @@ fn no_value_of_a_secret_is_in_its_record() {
 }
 
 #[test]
+fn what_a_plugin_says_of_a_secret_is_where_and_what_the_objects_have_there() {
+    let mut carrying = difference("/metadata/name");
+    carrying.desired = Some(br#""2retnuh""#.to_vec());
+    carrying.immutable = Some("/2retnuh".into());
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![difference("/data/2retnuh"), carrying])),
+        rehearsal: Err(ApplyError::Forbidden("no".into())),
+        ..Script::drift()
+    };
+    let record = script.run(&enforce(), &snapshot_of("Secret", present("trimtab")));
+    let [seen] = &record.differences[..] else { panic!("{:?}", record.differences) };
+    assert_eq!(seen.path, "/metadata/name");
+    assert_eq!(seen.desired.as_deref(), Some(br#""c""#.as_slice()));
+    assert_eq!(seen.immutable, None);
+    let shown = format!("{record:?}");
+    assert!(!shown.contains("2retnuh"), "{shown}");
+}
+
+#[test]
 fn the_words_of_a_plugin_that_read_a_secret_are_withheld() {
     let words = "the password is hunter2hunter2";
     let secret: Arc<[u8]> = br#"{"data":{"pw":"aHVudGVyMmh1bnRlcjI="}}"#.as_slice().into();
