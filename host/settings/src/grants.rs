@@ -11,6 +11,7 @@ pub use self::proposal::{Narrowed, proposal};
 pub use self::terms::limits;
 
 use serde::Deserialize;
+use serde_saphyr::Spanned;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trimtab_core::decision::ActionKind;
@@ -28,27 +29,42 @@ const FILE_BYTES_AT_MOST: u64 = 1024 * 1024;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Document {
-    api_version: String,
+    api_version: Spanned<String>,
     kind: String,
-    plugin: String,
-    digest: String,
+    plugin: Spanned<String>,
+    digest: Spanned<String>,
     mode: ModeWord,
-    kinds: Vec<String>,
-    namespaces: Vec<String>,
+    kinds: Words,
+    namespaces: Words,
     cluster_scoped: bool,
-    actions: Vec<String>,
+    actions: Words,
     #[serde(default)]
-    predecessors: Vec<String>,
+    predecessors: Words,
     #[serde(default)]
-    allow: Vec<String>,
+    allow: Words,
     #[serde(default)]
     fields: terms::Fields,
     #[serde(default)]
-    reads: Option<Vec<String>>,
+    reads: Option<Words>,
     #[serde(default)]
-    budgets: terms::Budgets,
+    budgets: Option<Spanned<terms::Budgets>>,
     #[serde(default)]
-    limits: terms::Limits,
+    limits: Option<Spanned<terms::Limits>>,
+}
+
+/// Words, each with its line.
+type Words = Vec<Spanned<String>>;
+
+/// What is wrong with a grant, and in which line.
+struct Wrong {
+    line: u64,
+    what: String,
+}
+
+impl Wrong {
+    fn at<T>(place: &Spanned<T>, what: impl Into<String>) -> Self {
+        Self { line: place.referenced.line(), what: what.into() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -125,72 +141,77 @@ fn read_file(file: &Path) -> Result<Vec<Grant>, String> {
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Grant>, String> {
     let documents: Vec<Document> = serde_saphyr::from_multiple(text)
         .map_err(|error| format!("{origin}: not a grant: {error}"))?;
-    documents.into_iter().map(|document| check(document, origin)).collect()
+    let grant = |document: Document| {
+        let plugin = document.plugin.value.clone();
+        check(document, origin).map_err(|Wrong { line, what }| {
+            format!("{origin}:{line}: grant for {plugin:?}: {what}")
+        })
+    };
+    documents.into_iter().map(grant).collect()
 }
 
-fn check(document: Document, origin: &str) -> Result<Grant, String> {
+fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
     let plugin = &document.plugin;
-    let wrong = |what: String| format!("{origin}: grant for {plugin:?}: {what}");
-    if document.api_version != API_VERSION || document.kind != "Grant" {
-        return Err(wrong(format!(
-            "apiVersion {:?} and kind {:?} are not {API_VERSION} Grant, which this host reads",
-            document.api_version, document.kind
-        )));
+    if document.api_version.value != API_VERSION || document.kind != "Grant" {
+        return Err(Wrong::at(
+            &document.api_version,
+            format!(
+                "apiVersion {:?} and kind {:?} are not {API_VERSION} Grant, which this host reads",
+                document.api_version.value, document.kind
+            ),
+        ));
     }
-    let digest = Digest::parse(&document.digest).ok_or_else(|| {
-        wrong(format!(
-            "digest {:?} is not sha256: and 64 hexadecimal digits: `trimtab plugin inspect` shows the file's",
-            document.digest
-        ))
+    let digest = Digest::parse(&document.digest.value).ok_or_else(|| {
+        Wrong::at(
+            &document.digest,
+            format!(
+                "digest {:?} is not sha256: and 64 hexadecimal digits: `trimtab plugin inspect` shows the file's",
+                document.digest.value
+            ),
+        )
     })?;
     if document.kinds.is_empty() || document.actions.is_empty() || document.namespaces.is_empty() {
-        return Err(wrong("kinds, namespaces and actions must each name something".into()));
+        return Err(Wrong::at(plugin, "kinds, namespaces and actions must each name something"));
     }
-    let kinds: Vec<KindPattern> = document
-        .kinds
-        .iter()
-        .map(|text| KindPattern::parse(text).map_err(&wrong))
-        .collect::<Result<_, _>>()?;
+    let kinds = patterns(&document.kinds)?;
     let actions = document
         .actions
         .iter()
         .map(|word| {
-            ActionKind::parse(word).ok_or_else(|| {
+            ActionKind::parse(&word.value).ok_or_else(|| {
                 let known: Vec<&str> = ActionKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                wrong(format!("action {word:?} is none of {}", known.join(", ")))
+                let what = format!("action {:?} is none of {}", word.value, known.join(", "));
+                Wrong::at(word, what)
             })
         })
         .collect::<Result<BTreeSet<_>, _>>()?;
-    if let Some(bad) = document.predecessors.iter().find(|name| !may_be_succeeded(name)) {
-        return Err(wrong(format!(
-            "predecessors names {bad:?}: name the field manager of a client-side apply tool, as managedFields have it, and neither Trimtab itself nor a controller of the control plane"
-        )));
+    let predecessors = &document.predecessors;
+    if let Some(bad) = predecessors.iter().find(|name| !may_be_succeeded(&name.value)) {
+        return Err(Wrong::at(
+            bad,
+            format!(
+                "predecessors names {:?}: name the field manager of a client-side apply tool, as managedFields have it, and neither Trimtab itself nor a controller of the control plane",
+                bad.value
+            ),
+        ));
     }
-    if !document.predecessors.is_empty() && !actions.contains(&ActionKind::Adopt) {
-        return Err(wrong("predecessors are succeeded where actions has adopt: add it".into()));
+    if let (Some(first), false) = (predecessors.first(), actions.contains(&ActionKind::Adopt)) {
+        let what = "predecessors are succeeded where actions has adopt: add it";
+        return Err(Wrong::at(first, what));
     }
-    let all = document.namespaces.iter().any(|namespace| namespace == "*");
-    if all && document.namespaces.len() > 1 {
-        return Err(wrong("namespaces has \"*\" beside names: write one or the other".into()));
-    }
-    let namespaces = if all {
-        Namespaces::All
-    } else {
-        Namespaces::Only(document.namespaces.iter().cloned().collect())
-    };
+    let namespaces = namespaces(&document.namespaces)?;
     let reach =
         terms::Reach { kinds: &kinds, actions: &actions, cluster_scoped: document.cluster_scoped };
     let terms = terms::check(
         &document.allow,
         &document.fields,
         document.reads.as_deref(),
-        document.budgets,
-        document.limits,
+        document.budgets.as_ref(),
+        document.limits.as_ref(),
         &reach,
-    )
-    .map_err(&wrong)?;
+    )?;
     Ok(Grant {
-        plugin: document.plugin.clone(),
+        plugin: document.plugin.value.clone(),
         digest,
         mode: match document.mode {
             ModeWord::Observe => Mode::Observe,
@@ -200,10 +221,48 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
         namespaces,
         cluster_scoped: document.cluster_scoped,
         actions,
-        predecessors: document.predecessors.into_iter().collect(),
+        predecessors: document.predecessors.into_iter().map(|name| name.value).collect(),
         terms,
         origin: origin.to_owned(),
     })
+}
+
+fn patterns(words: &[Spanned<String>]) -> Result<Vec<KindPattern>, Wrong> {
+    let one = |word: &Spanned<String>| {
+        KindPattern::parse(&word.value).map_err(|what| Wrong::at(word, what))
+    };
+    words.iter().map(one).collect()
+}
+
+/// Names that a namespace can have, or all.
+fn namespaces(words: &[Spanned<String>]) -> Result<Namespaces, Wrong> {
+    if let Some(all) = words.iter().find(|word| word.value == "*") {
+        return match words {
+            [_] => Ok(Namespaces::All),
+            _ => {
+                let what = "namespaces has \"*\" beside names: write one or the other";
+                Err(Wrong::at(all, what))
+            }
+        };
+    }
+    if let Some(bad) = words.iter().find(|word| !is_label(&word.value)) {
+        return Err(Wrong::at(
+            bad,
+            format!(
+                "namespaces has {:?}, which no namespace can be called: write names, or \"*\" alone",
+                bad.value
+            ),
+        ));
+    }
+    Ok(Namespaces::Only(words.iter().map(|word| word.value.clone()).collect()))
+}
+
+/// A label of RFC 1123.
+fn is_label(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()].iter().all(|end| end.is_some_and(|end| plain(*end)));
+    ends && bytes.len() <= 63 && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
 }
 
 /// Whose fields may become ours: nobody's whose fields are the cluster's own.
@@ -255,10 +314,16 @@ mod tests {
             ("namespaces: [\"*\"]", "namespaces: [\"*\", \"a\"]", "one or the other"),
             ("kinds: [\"*\"]", "kinds: [\"deployment\"]", "is not a kind"),
             ("v1alpha1", "v2", "which this host reads"),
+            ("namespaces: [\"*\"]", "namespaces: [Shop_X]", "no namespace can be called"),
+            ("namespaces: [\"*\"]", "namespaces: [\"\"]", "no namespace can be called"),
         ];
         for (good, bad, expected) in cases {
-            let error = parse(&text().replace(good, bad), "g.yaml").unwrap_err();
+            let wrong = text().replace(good, bad);
+            let error = parse(&wrong, "g.yaml").unwrap_err();
             assert!(error.contains("g.yaml") && error.contains(expected), "{error}");
+            let at = text().lines().position(|line| line.contains(good)).unwrap() + 1;
+            let places = [format!("g.yaml:{at}: "), format!("line {at} ")];
+            assert!(places.iter().any(|place| error.contains(place)), "{places:?}: {error}");
         }
     }
 
@@ -340,6 +405,7 @@ mod tests {
             deny_fields: words(&["/spec/replicas"]),
             allow: words(&["all"]),
             writes_per_minute: Some(5),
+            memory_bytes: Some(1 << 20),
             ..Narrowed::default()
         };
         let of =
@@ -351,7 +417,14 @@ mod tests {
         assert_eq!(grant.terms.allow, [Denial::PrivilegedPods, Denial::ServiceAccounts].into());
         assert_eq!(grant.terms.fields.deny[0].text(), "/spec/replicas");
         assert_eq!(grant.terms.budgets.writes_per_minute, 5);
+        assert_eq!(grant.terms.limits.memory_bytes, Some(1 << 20));
+        let places = Narrowed { namespaces: words(&["shop"]), ..Narrowed::default() };
+        let grant = parse(&of(&places).unwrap(), "g.yaml").unwrap().remove(0);
+        assert!(!grant.cluster_scoped, "whoever names namespaces means no others");
         for (wrong, expected) in [
+            (Narrowed { reads: words(&["Secret"]), ..Narrowed::default() }, "does not ask to read"),
+            (Narrowed { wall_time_ms: Some(1), ..Narrowed::default() }, "at least 5"),
+            (Narrowed { namespaces: words(&["A_b"]), ..Narrowed::default() }, "be called"),
             (Narrowed { actions: words(&["delete"]), ..Narrowed::default() }, "does not declare"),
             (Narrowed { allow: words(&["x"]), ..Narrowed::default() }, "none of rbac"),
             (Narrowed { kinds: words(&["x"]), ..Narrowed::default() }, "is not a kind"),

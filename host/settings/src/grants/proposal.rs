@@ -20,7 +20,7 @@ pub struct Narrowed {
     /// Namespaces by name.
     #[arg(long = "namespace", value_name = "NAME", value_delimiter = ',')]
     pub namespaces: Vec<String>,
-    /// Whether objects outside namespaces are included.
+    /// Whether objects outside namespaces are included; without it, unless namespaces are named.
     #[arg(long, value_name = "BOOL")]
     pub cluster_scoped: Option<bool>,
     /// Actions: those named, and no others.
@@ -35,7 +35,7 @@ pub struct Narrowed {
     /// Hard denials to lift, by name; `all` for each that can concern the kinds.
     #[arg(long, value_name = "DENIAL", value_delimiter = ',')]
     pub allow: Vec<String>,
-    /// Kinds that the plugin may look up.
+    /// Kinds that the plugin may look up, of those that it asks to read.
     #[arg(long = "read", value_name = "KIND", value_delimiter = ',')]
     pub reads: Vec<String>,
     /// Writes in any minute.
@@ -47,6 +47,27 @@ pub struct Narrowed {
     /// Actions in one pass.
     #[arg(long, value_name = "NUMBER")]
     pub actions_per_pass: Option<u32>,
+    /// Wall time of one call, in milliseconds.
+    #[arg(long, value_name = "NUMBER")]
+    pub wall_time_ms: Option<u64>,
+    /// Linear memory of one call.
+    #[arg(long, value_name = "BYTES")]
+    pub memory_bytes: Option<u64>,
+    /// Bytes of one answer.
+    #[arg(long, value_name = "BYTES")]
+    pub output_bytes: Option<u64>,
+    /// Lines of log that one call keeps.
+    #[arg(long, value_name = "NUMBER")]
+    pub log_lines: Option<u64>,
+    /// Bytes of log that one call keeps.
+    #[arg(long, value_name = "BYTES")]
+    pub log_bytes: Option<u64>,
+    /// Reads of one call.
+    #[arg(long, value_name = "NUMBER")]
+    pub lookups: Option<u64>,
+    /// Bytes that the reads of one call hand over.
+    #[arg(long, value_name = "BYTES")]
+    pub lookup_bytes: Option<u64>,
 }
 
 /// The grant as text, with a comment on each key, which no serialiser writes.
@@ -67,8 +88,14 @@ pub fn proposal(
     let kinds = or(&narrowed.kinds, claims);
     let patterns: Vec<KindPattern> =
         kinds.iter().map(|text| KindPattern::parse(text)).collect::<Result<_, _>>()?;
-    if let Some(other) = patterns.iter().find(|kind| !claims_kind(manifest, kind)) {
+    if let Some(other) = patterns.iter().find(|kind| !within(&manifest.claims, kind)) {
         return Err(format!("the plugin does not claim {other}"));
+    }
+    for text in &narrowed.reads {
+        let kind = KindPattern::parse(text)?;
+        if !within(&manifest.reads, &kind) {
+            return Err(format!("the plugin does not ask to read {kind}"));
+        }
     }
     let declared = |kind: &ActionKind| manifest.actions.contains(kind);
     let outside = |word: &&String| !ActionKind::parse(word).as_ref().is_some_and(declared);
@@ -78,7 +105,8 @@ pub fn proposal(
     let actions = or(&narrowed.actions, words(manifest, |kind| !needs_thought(kind)));
     let left_out: Vec<String> =
         words(manifest, needs_thought).into_iter().filter(|word| !actions.contains(word)).collect();
-    let cluster_scoped = narrowed.cluster_scoped.unwrap_or(true);
+    let everywhere = narrowed.namespaces.iter().all(|name| name == "*");
+    let cluster_scoped = narrowed.cluster_scoped.unwrap_or(everywhere);
     let concerned = |denial: &Denial| denial.can_concern(&patterns, cluster_scoped);
     let possible: Vec<String> =
         Denial::ALL.iter().filter(|it| concerned(it)).map(ToString::to_string).collect();
@@ -154,22 +182,36 @@ fn optional(narrowed: &Narrowed) -> String {
     } else {
         text.push_str(&format!("budgets: {{{}}}\n", budgets.join(", ")));
     }
-    let limits = trimtab_wasm::Limits::default();
-    text.push_str(&format!(
-        "# limits: {{wallTimeMs: {}, memoryBytes: {}, outputBytes: {}, logLines: {}, logBytes: {}, lookups: {}, lookupBytes: {}}}\n",
-        limits.wall_time.as_millis(),
-        limits.memory_bytes,
-        limits.output_bytes,
-        limits.log_lines,
-        limits.log_bytes,
-        limits.lookups,
-        limits.lookup_bytes
-    ));
+    let limits = limits(narrowed);
+    let asked = limits.iter().filter_map(|(key, asked, _)| Some(format!("{key}: {}", (*asked)?)));
+    let asked: Vec<String> = asked.collect();
+    if asked.is_empty() {
+        let usual: Vec<_> =
+            limits.iter().map(|(key, _, usual)| format!("{key}: {usual}")).collect();
+        text.push_str(&format!("# limits: {{{}}}\n", usual.join(", ")));
+    } else {
+        text.push_str(&format!("limits: {{{}}}\n", asked.join(", ")));
+    }
     text
 }
 
-fn claims_kind(manifest: &PluginManifest, kind: &KindPattern) -> bool {
-    manifest.claims.iter().any(|claim| match (claim, kind) {
+/// Each limit: its key, what is asked for, and what holds without a word.
+fn limits(narrowed: &Narrowed) -> [(&'static str, Option<u64>, u128); 7] {
+    let usual = trimtab_wasm::Limits::default();
+    [
+        ("wallTimeMs", narrowed.wall_time_ms, usual.wall_time.as_millis()),
+        ("memoryBytes", narrowed.memory_bytes, usual.memory_bytes as u128),
+        ("outputBytes", narrowed.output_bytes, usual.output_bytes as u128),
+        ("logLines", narrowed.log_lines, usual.log_lines.into()),
+        ("logBytes", narrowed.log_bytes, usual.log_bytes as u128),
+        ("lookups", narrowed.lookups, usual.lookups.into()),
+        ("lookupBytes", narrowed.lookup_bytes, usual.lookup_bytes as u128),
+    ]
+}
+
+/// Whether one of the manifest's patterns has all of this one.
+fn within(patterns: &[KindPattern], kind: &KindPattern) -> bool {
+    patterns.iter().any(|pattern| match (pattern, kind) {
         (KindPattern::Any, _) => true,
         (claim, KindPattern::Exact(kind)) => claim.covers(kind),
         (claim, kind) => claim == kind,

@@ -1,6 +1,8 @@
 //! The optional keys of a grant: denials that it lifts, fields, reads, budgets and limits.
 
+use super::{Words, Wrong, patterns};
 use serde::Deserialize;
+use serde_saphyr::Spanned;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use trimtab_core::budget;
@@ -14,8 +16,8 @@ use trimtab_core::plugin::KindPattern;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Fields {
-    allow: Vec<String>,
-    deny: Vec<String>,
+    allow: Words,
+    deny: Words,
 }
 
 /// `budgets`.
@@ -52,29 +54,40 @@ pub(super) struct Reach<'a> {
 /// # Errors
 /// What is wrong, and what to do.
 pub(super) fn check(
-    allow: &[String],
+    allow: &[Spanned<String>],
     fields: &Fields,
-    reads: Option<&[String]>,
-    budgets: Budgets,
-    limits: Limits,
+    reads: Option<&[Spanned<String>]>,
+    budgets: Option<&Spanned<Budgets>>,
+    limits: Option<&Spanned<Limits>>,
     reach: &Reach<'_>,
-) -> Result<Terms, String> {
-    let kinds = |list: &[String]| list.iter().map(|text| KindPattern::parse(text)).collect();
+) -> Result<Terms, Wrong> {
     Ok(Terms {
         allow: lifted(allow, reach)?,
         fields: paths(fields, reach)?,
-        reads: reads.map(kinds).transpose()?,
-        budgets: amounts(budgets)?,
-        limits: bounded(limits)?,
+        reads: reads.map(patterns).transpose()?,
+        budgets: within(budgets, amounts)?,
+        limits: within(limits, bounded)?,
     })
 }
 
-fn lifted(words: &[String], reach: &Reach<'_>) -> Result<BTreeSet<Denial>, String> {
-    let one = |word: &String| {
-        let denial = denial(word)?;
+/// What a key says, checked; what is said without it, else.
+fn within<G: Copy, T: Default>(
+    given: Option<&Spanned<G>>,
+    check: impl Fn(G) -> Result<T, String>,
+) -> Result<T, Wrong> {
+    let checked = |given: &Spanned<G>| check(given.value).map_err(|what| Wrong::at(given, what));
+    given.map(checked).transpose().map(Option::unwrap_or_default)
+}
+
+fn lifted(words: &[Spanned<String>], reach: &Reach<'_>) -> Result<BTreeSet<Denial>, Wrong> {
+    let one = |word: &Spanned<String>| {
+        let denial = denial(&word.value).map_err(|what| Wrong::at(word, what))?;
         if !denial.can_concern(reach.kinds, reach.cluster_scoped) {
-            return Err(format!(
-                "allow has {word}, which concerns none of the granted kinds and scopes: leave it out"
+            return Err(Wrong::at(
+                word,
+                format!(
+                    "allow has {denial}, which concerns none of the granted kinds and scopes: leave it out"
+                ),
             ));
         }
         Ok(denial)
@@ -93,15 +106,21 @@ pub(super) fn denial(word: &str) -> Result<Denial, String> {
     })
 }
 
-fn paths(fields: &Fields, reach: &Reach<'_>) -> Result<fields::Fields, String> {
-    let read = |list: &[String]| {
-        list.iter().map(|text| FieldPath::parse(text)).collect::<Result<Vec<_>, _>>()
+fn paths(fields: &Fields, reach: &Reach<'_>) -> Result<fields::Fields, Wrong> {
+    let read = |list: &Words| {
+        let one = |text: &Spanned<String>| {
+            FieldPath::parse(&text.value).map_err(|what| Wrong::at(text, what))
+        };
+        list.iter().map(one).collect::<Result<Vec<_>, _>>()
     };
     let deletes = [ActionKind::Delete, ActionKind::Recreate];
     let deleting = deletes.into_iter().find(|kind| reach.actions.contains(kind));
-    if let (Some(kind), false) = (deleting, fields.allow.is_empty()) {
-        return Err(format!(
-            "fields.allow beside the action {kind}: a deletion changes every field, so that it would always be refused: leave one out"
+    if let (Some(kind), Some(first)) = (deleting, fields.allow.first()) {
+        return Err(Wrong::at(
+            first,
+            format!(
+                "fields.allow beside the action {kind}: a deletion changes every field, so that it would always be refused: leave one out"
+            ),
         ));
     }
     Ok(fields::Fields { allow: read(&fields.allow)?, deny: read(&fields.deny)? })
