@@ -39,6 +39,7 @@ pub mod edit;
 mod effects;
 mod failed;
 pub mod fight;
+mod masked;
 pub mod ownership;
 mod recreate;
 pub mod succession;

@@ -742,6 +742,50 @@ fn no_value_of_a_secret_is_in_its_record() {
 }
 
 #[test]
+fn a_plugin_without_a_grant_sees_no_value_of_a_secret() {
+    /// Tells what it was shown.
+    struct Curious(Mutex<String>, Script);
+
+    impl Judge for Curious {
+        async fn compare(&self, shown: &Snapshot) -> Result<Comparison, PluginFault> {
+            let live = shown.live_object().map(|live| live.json.to_vec()).unwrap_or_default();
+            let seen = [&*shown.desired.json, &live].concat();
+            *self.0.lock().unwrap() = String::from_utf8(seen).unwrap();
+            self.1.compare(shown).await
+        }
+
+        async fn decide(&self, _: &Snapshot, _: &[Difference]) -> Result<Verdict, PluginFault> {
+            self.1.verdict.clone()
+        }
+    }
+
+    let shown = |power: &Power, kind: &str| {
+        let curious = Curious(Mutex::default(), Script::drift());
+        let world = World {
+            judge: &curious,
+            cluster: &curious.1,
+            journal: &curious.1,
+            clock: &curious.1,
+            redactor: &Redactor::new([0; 32]),
+            bounds: &Bounds::default(),
+        };
+        let snapshot = snapshot_of(kind, present("trimtab"));
+        let record = futures::executor::block_on(world.pass(power, &snapshot, Trigger::Watch));
+        (curious.0.into_inner().unwrap(), record)
+    };
+    let value = r#""stray":"x > 1""#;
+    for (power, kind, sees) in [
+        (power(None), "Secret", false),
+        (power(None), "ConfigMap", true),
+        (enforce(), "Secret", true),
+    ] {
+        let (seen, record) = shown(&power, kind);
+        assert_eq!(seen.contains(value), sees, "{kind}: {seen}");
+        assert!(!record.differences.is_empty(), "{record:?}");
+    }
+}
+
+#[test]
 fn what_a_plugin_says_of_a_secret_is_where_and_what_the_objects_have_there() {
     let mut carrying = difference("/metadata/name");
     carrying.desired = Some(br#""2retnuh""#.to_vec());
