@@ -13,7 +13,8 @@ pub fn grants(data: &[u8]) {
     let grants = match read {
         Ok(grants) => grants,
         Err(problem) => {
-            assert!(problem.contains("g.yaml"), "{problem}");
+            assert!(problem.starts_with("g.yaml"), "{problem}");
+            assert!(!problem.chars().any(char::is_control), "a control character in {problem:?}");
             assert!(problem.len() <= text.len() * 8 + MESSAGE_BYTES, "{} bytes", problem.len());
             return;
         }
