@@ -129,12 +129,28 @@ fn changed(grant: &Grant, snapshot: &Snapshot, key: &ObjectKey, effect: &Effect,
             assert!(!ours || stated, "{section} {name}");
         }
     }
+    let denies = grant.terms.fields.deny.iter().any(|path| path.text() == "/data/a");
+    if denies && whole && &*key.group_kind.kind == "ConfigMap" {
+        denied_field(snapshot, &body, held);
+    }
     let status = body.get("status").is_some();
     assert!(status != whole || !status || desired.get("status").is_some(), "status");
     let privileged = body.at(&["spec", "template", "spec", "hostPID"]) == Some(&Value::Bool(true));
     if whole && privileged && &*key.group_kind.kind == "Deployment" {
         assert!(grant.terms.allow.contains(&Denial::PrivilegedPods), "host processes");
     }
+}
+
+/// A field that may not change is sent as it is there, or not at all.
+fn denied_field(snapshot: &Snapshot, body: &Value<'_>, held: bool) {
+    let Some(stated) = body.at(&["data", "a"]).filter(|value| value.as_str().is_some()) else {
+        return;
+    };
+    let live = snapshot.live_object().filter(|_| held).map(|live| parse(&live.json));
+    let there = live
+        .and_then(Result::ok)
+        .and_then(|live| live.at(&["data", "a"]).and_then(Value::as_str).map(str::to_owned));
+    assert_eq!(stated.as_str(), there.as_deref(), "/data/a may not change");
 }
 
 /// A patch is held to what was seen, and touches no ownership.
