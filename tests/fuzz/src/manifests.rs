@@ -14,7 +14,8 @@ pub fn manifests(data: &[u8]) {
     let manifests = match read_documents(name, content, "default") {
         Ok(manifests) => manifests,
         Err(error) => {
-            let lines = content.split(|byte| *byte == b'\n').count();
+            // A carriage return alone ends a line of YAML too.
+            let lines = content.split(|byte| matches!(byte, b'\n' | b'\r')).count();
             let problems = error.problems();
             assert!((1..=MAX_PROBLEMS + MAX_FILE_PROBLEMS).contains(&problems.len()));
             for problem in problems {
