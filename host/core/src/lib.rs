@@ -40,6 +40,7 @@ mod effects;
 mod failed;
 pub mod fight;
 mod handover;
+mod masked;
 pub mod ownership;
 mod recreate;
 pub mod succession;

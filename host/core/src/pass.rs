@@ -15,10 +15,11 @@ use crate::grant::{Power, Refusal};
 use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, is_sensitive};
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
-use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession};
+use crate::{confirm, fight, gate, ignore, masked, ownership, reason, recreate, succession};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let judged = succeeded.as_ref().unwrap_or(snapshot);
         let (shown, ignored) = ignore::snapshot(judged).map_err(Outcome::Unknown)?;
         record.ignored = ignored;
+        let shown = match power.grant {
+            None if is_sensitive(&snapshot.key.group_kind) => {
+                Cow::Owned(masked::snapshot(&shown, self.redactor).map_err(Outcome::Unknown)?)
+            }
+            _ => shown,
+        };
         let seen = match self.compare(&shown, snapshot, record).await {
             Err(Outcome::InSync) => return self.take_over(power, snapshot, &shown, record).await,
             seen => seen?,

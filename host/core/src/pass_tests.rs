@@ -867,6 +867,69 @@ fn no_value_of_a_secret_is_in_its_record() {
 }
 
 #[test]
+fn a_plugin_without_a_grant_sees_no_value_of_a_secret() {
+    /// Tells what it was shown.
+    struct Curious(Mutex<String>, Script);
+
+    impl Judge for Curious {
+        async fn compare(&self, shown: &Snapshot) -> Result<Comparison, PluginFault> {
+            let live = shown.live_object().map(|live| live.json.to_vec()).unwrap_or_default();
+            let seen = [&*shown.desired.json, &live].concat();
+            *self.0.lock().unwrap() = String::from_utf8(seen).unwrap();
+            self.1.compare(shown).await
+        }
+
+        async fn decide(&self, _: &Snapshot, _: &[Difference]) -> Result<Verdict, PluginFault> {
+            self.1.verdict.clone()
+        }
+    }
+
+    let shown = |power: &Power, kind: &str| {
+        let curious = Curious(Mutex::default(), Script::drift());
+        let world = World {
+            judge: &curious,
+            cluster: &curious.1,
+            journal: &curious.1,
+            clock: &curious.1,
+            redactor: &Redactor::new([0; 32]),
+            bounds: &Bounds::default(),
+        };
+        let snapshot = snapshot_of(kind, present("trimtab"));
+        let record = futures::executor::block_on(world.pass(power, &snapshot, Trigger::Watch));
+        (curious.0.into_inner().unwrap(), record)
+    };
+    let value = r#""stray":"x > 1""#;
+    for (power, kind, sees) in [
+        (power(None), "Secret", false),
+        (power(None), "ConfigMap", true),
+        (enforce(), "Secret", true),
+    ] {
+        let (seen, record) = shown(&power, kind);
+        assert_eq!(seen.contains(value), sees, "{kind}: {seen}");
+        assert!(!record.differences.is_empty(), "{record:?}");
+    }
+}
+
+#[test]
+fn what_a_plugin_says_of_a_secret_is_where_and_what_the_objects_have_there() {
+    let mut carrying = difference("/metadata/name");
+    carrying.desired = Some(br#""2retnuh""#.to_vec());
+    carrying.immutable = Some("/2retnuh".into());
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![difference("/data/2retnuh"), carrying])),
+        rehearsal: Err(ApplyError::Forbidden("no".into())),
+        ..Script::drift()
+    };
+    let record = script.run(&enforce(), &snapshot_of("Secret", present("trimtab")));
+    let [seen] = &record.differences[..] else { panic!("{:?}", record.differences) };
+    assert_eq!(seen.path, "/metadata/name");
+    assert_eq!(seen.desired.as_deref(), Some(br#""c""#.as_slice()));
+    assert_eq!(seen.immutable, None);
+    let shown = format!("{record:?}");
+    assert!(!shown.contains("2retnuh"), "{shown}");
+}
+
+#[test]
 fn the_words_of_a_plugin_that_read_a_secret_are_withheld() {
     let words = "the password is hunter2hunter2";
     let secret: Arc<[u8]> = br#"{"data":{"pw":"aHVudGVyMmh1bnRlcjI="}}"#.as_slice().into();

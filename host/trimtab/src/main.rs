@@ -9,7 +9,6 @@ mod cmd;
 mod config;
 mod engine;
 mod generic;
-mod grants;
 mod journal;
 mod plugins;
 mod rbac;
@@ -23,6 +22,7 @@ mod output;
 mod timestamp;
 
 use clap::Parser as _;
+use trimtab_settings::grants;
 
 fn main() -> std::process::ExitCode {
     cli::Cli::parse().run()

@@ -107,7 +107,9 @@ impl Inspected {
         match (&self.signer, &self.signature_problem) {
             (Some(name), _) => rows.push(row("signer", name.clone())),
             (_, Some(problem)) => rows.push(row("signer", format!("NONE: {problem}"))),
-            _ => {}
+            _ => {
+                rows.push(row("signer", "not looked at: --keys PATH says whose key vouches".into()))
+            }
         }
         rows.extend([
             row("size", format!("{} bytes", self.size_bytes)),
@@ -130,8 +132,11 @@ impl Inspected {
 }
 
 /// Kinds that decide about more than themselves: group, kinds (none: the whole group), and why.
-const WEIGHTY: [(&str, &[&str], &str); 5] = [
+const WEIGHTY: [(&str, &[&str], &str); 8] = [
     ("", &["Secret"], "it sees and sets passwords, tokens and keys"),
+    ("", &["PersistentVolume"], "a volume opens a path or device outside any namespace"),
+    ("", &["Namespace"], "its labels say what its pods may do, and its end takes everything in it"),
+    ("certificates.k8s.io", &[], "requests and bundles are about who somebody is"),
     ("rbac.authorization.k8s.io", &[], "who sets roles and bindings decides who may do what"),
     ("admissionregistration.k8s.io", &[], "webhooks and policies decide what anybody can write"),
     ("apiextensions.k8s.io", &[], "a definition's change or end touches every object of its kind"),
@@ -198,6 +203,9 @@ mod tests {
             "*.rbac.authorization.k8s.io",
             "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
             "CustomResourceDefinition.apiextensions.k8s.io",
+            "CertificateSigningRequest.certificates.k8s.io",
+            "PersistentVolume",
+            "Namespace",
         ] {
             let marks = marks(&[claim], &[]);
             assert!(marks.len() == 1 && marks[0].contains(claim), "{claim}: {marks:?}");

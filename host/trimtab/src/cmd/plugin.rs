@@ -23,7 +23,7 @@ pub(crate) enum Plugin {
     /// Read what a plugin file says of itself, without running anything.
     Inspect(super::inspect::Inspect),
     /// Print a grant for a plugin file, pinned to its digest.
-    Grant(Grant),
+    Grant(Box<Grant>),
     /// Make a key pair that signs plugins, in minisign's form, without a password.
     Keygen(super::sign::Keygen),
     /// Sign a plugin file: the signature is written beside it.
