@@ -1,4 +1,4 @@
-//! Asks for a cluster-scoped object as if a namespace held it: one that it is granted.
+//! Asks for a cluster-scoped object as if a namespace held it: the one that is granted.
 
 use crate::content::{and_apply, with};
 use trimtab_sdk::{Snapshot, Verdict};

@@ -12,10 +12,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
         with(snapshot, "kind", r#""Trial/scale""#),
         with(snapshot, "kind", r#""trials""#),
         with(snapshot, "kind", r#""TRIAL""#),
-        with_all(
-            snapshot,
-            &[("apiVersion", r#""autoscaling/v1""#), ("kind", r#""Scale""#)],
-        ),
+        with_all(snapshot, &[("apiVersion", r#""autoscaling/v1""#), ("kind", r#""Scale""#)]),
         with(snapshot, "status", r#"{"ready":true}"#),
         Action::PatchStatus(
             Object::new()

@@ -4,7 +4,8 @@ use crate::content::{and_apply, with};
 use trimtab_sdk::{Action, Snapshot, Verdict};
 
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
-    let rules = r#"[{"apiGroups":["*"],"resources":["*"],"verbs":["escalate","bind","impersonate"]}]"#;
+    let rules =
+        r#"[{"apiGroups":["*"],"resources":["*"],"verbs":["escalate","bind","impersonate"]}]"#;
     let more = match snapshot.id().kind {
         "Role" | "ClusterRole" => with(snapshot, "rules", rules),
         _ => with(

@@ -4,5 +4,9 @@ use crate::content::{and_apply, with};
 use trimtab_sdk::{Action, Snapshot, Verdict};
 
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
-    and_apply([with(snapshot, "metadata labels", r#"{"made":"1"}"#), Action::Adopt, Action::Recreate])
+    and_apply([
+        with(snapshot, "metadata labels", r#"{"made":"1"}"#),
+        Action::Adopt,
+        Action::Recreate,
+    ])
 }

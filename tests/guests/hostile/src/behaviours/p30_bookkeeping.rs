@@ -7,7 +7,11 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
     and_apply([
         with(snapshot, "status", r#"{"conditions":[{"type":"Ready","status":"True"}]}"#),
         with(snapshot, "metadata managedFields", r#"[{"manager":"trimtab","operation":"Apply"}]"#),
-        with(snapshot, "metadata annotations", r#"{"trimtab.dev/on-immutable":"recreate-stateful"}"#),
+        with(
+            snapshot,
+            "metadata annotations",
+            r#"{"trimtab.dev/on-immutable":"recreate-stateful"}"#,
+        ),
         with(snapshot, "metadata labels", r#"{"x.trimtab.dev/owner":"mallory"}"#),
         with(snapshot, "metadata uid", r#""00000000-0000-0000-0000-000000000000""#),
         with(snapshot, "metadata resourceVersion", r#""1""#),

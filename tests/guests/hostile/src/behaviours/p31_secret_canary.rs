@@ -46,11 +46,9 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
             "metadata annotations",
             &format!(r#"{{"hostile.example/x":"{said}"}}"#),
         )]),
-        "label" => and_apply([with(
-            snapshot,
-            "metadata labels",
-            &format!(r#"{{"{}":"x"}}"#, word(&said)),
-        )]),
+        "label" => {
+            and_apply([with(snapshot, "metadata labels", &format!(r#"{{"{}":"x"}}"#, word(&said)))])
+        }
         "name" => and_apply([with(snapshot, "metadata name", &format!(r#""{said}""#))]),
         "data" => and_apply([with(snapshot, "spec", &format!(r#"{{"x":"{said}"}}"#))]),
         _ => Verdict::unknown("no such sink"),
