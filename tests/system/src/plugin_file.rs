@@ -16,6 +16,9 @@ const CODE: u8 = 10;
 const MEMORIES: u8 = 5;
 const CORE_INSTANCES: u8 = 2;
 const INSTANCES: u8 = 5;
+const ALIASES: u8 = 6;
+const COMPONENT_TYPES: u8 = 7;
+const LIFTS: u8 = 8;
 const COMPONENT_EXPORTS: u8 = 11;
 const UNREACHABLE: u8 = 0;
 const I32: u8 = 0x7f;
@@ -171,17 +174,30 @@ pub fn bare_component() -> Vec<u8> {
 
 /// Locals of the one function of [`compile_bomb`]: as many as a validator lets through.
 const BOMB_LOCALS: usize = 50_000;
-/// Its loops, one within the other.
-const BOMB_LOOPS: usize = 100;
+/// Its loops, one within the other: so many that a compiler's memory ends before its time.
+const BOMB_LOOPS: usize = 200;
+/// The same, so that its time ends before its memory.
+const SLOW_BOMB_LOOPS: usize = 30;
 
-/// A valid component of some 450 KB that says of itself what a plugin would, and whose one function
-/// no compiler can digest: each local is given another's value within as many loops as there are,
-/// so that each of them is a value of its own at each loop.
+/// A valid component of some 370 KB that says of itself what a plugin would, and whose one function
+/// no compiler can digest: a value from memory wanders through all locals within as many loops as
+/// there are, so that each local is a value of its own at each loop.
 pub fn compile_bomb() -> Vec<u8> {
+    bomb_of(BOMB_LOOPS)
+}
+
+/// The same for a compiler's time.
+pub fn slow_compile_bomb() -> Vec<u8> {
+    bomb_of(SLOW_BOMB_LOOPS)
+}
+
+fn bomb_of(loops: usize) -> Vec<u8> {
     let mut body = vec![1];
     append_number(&mut body, BOMB_LOCALS);
     body.push(I32);
-    body.extend([0x03, 0x40].repeat(BOMB_LOOPS));
+    body.extend([0x03, 0x40].repeat(loops));
+    body.extend([0x41, 0, 0x28, 2, 0, 0x21]);
+    append_number(&mut body, BOMB_LOCALS - 1);
     for local in 0..BOMB_LOCALS {
         body.push(0x20);
         append_number(&mut body, (local + 1) % BOMB_LOCALS);
@@ -189,7 +205,7 @@ pub fn compile_bomb() -> Vec<u8> {
         append_number(&mut body, local);
     }
     // Round again while local 0 is not zero, then out of the loop.
-    body.extend([0x20, 0, 0x0d, 0, 0x0b].repeat(BOMB_LOOPS));
+    body.extend([0x20, 0, 0x0d, 0, 0x0b].repeat(loops));
     body.push(0x0b);
     let mut code = vec![1];
     append_number(&mut code, body.len());
@@ -198,17 +214,24 @@ pub fn compile_bomb() -> Vec<u8> {
     let mut module = core_module();
     append_section(&mut module, 1, &[1, 0x60, 0, 0]);
     append_section(&mut module, 3, &[1, 0]);
+    append_section(&mut module, MEMORIES, &[1, 0, 1]);
+    append_section(&mut module, EXPORTS, &[1, 1, b'f', 0, 0]);
     append_section(&mut module, CODE, &code);
     let mut bomb = b"\0asm\x0d\0\x01\0".to_vec();
     append_section(&mut bomb, CORE_MODULE, &module);
-    with_empty_reconciler(bomb)
+    append_section(&mut bomb, CORE_INSTANCES, &[1, 0, 0, 0]);
+    // Its function, lifted: what nobody can reach is not compiled.
+    append_section(&mut bomb, ALIASES, &[1, 0, 0, 1, 0, 1, b'f']);
+    append_section(&mut bomb, COMPONENT_TYPES, &[1, 0x40, 0, 1, 0]);
+    append_section(&mut bomb, LIFTS, &[1, 0, 0, 0, 0, 0]);
+    with_reconciler(bomb, &[1, 1, 1, 0, 1, b'f', 1, 0])
 }
 
-/// The component with an instance that exports nothing under the name of the contract's interface,
-/// and with a manifest: what is compiled before anybody sees that there is nothing in it.
-fn with_empty_reconciler(mut component: Vec<u8>) -> Vec<u8> {
+/// The component with this instance under the name of the contract's interface, and a manifest: what
+/// is compiled before anybody sees that it is not the contract's.
+fn with_reconciler(mut component: Vec<u8>, instance: &[u8]) -> Vec<u8> {
     const NAME: &[u8] = b"trimtab:plugin/reconciler@0.1.0";
-    append_section(&mut component, INSTANCES, &[1, 1, 0]);
+    append_section(&mut component, INSTANCES, instance);
     let mut exports = vec![1, 0];
     append_number(&mut exports, NAME.len());
     exports.extend_from_slice(NAME);
@@ -231,7 +254,7 @@ pub fn instance_bomb() -> Vec<u8> {
     append_number(&mut instances, INSTANCE_COUNT);
     instances.extend([0, 0, 0].repeat(INSTANCE_COUNT));
     append_section(&mut bomb, CORE_INSTANCES, &instances);
-    with_empty_reconciler(bomb)
+    with_reconciler(bomb, &[1, 1, 0])
 }
 
 /// The same component with this many bytes more that nobody reads.

@@ -63,7 +63,7 @@ mod tests {
     fn without_a_behaviour_it_is_an_honest_plugin() {
         let live =
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"2"}}"#;
-        Case::new().desired(&live.replace('2', "1")).live(live).check::<Hostile>(
+        Case::new().desired(live.replace('2', "1")).live(live).check::<Hostile>(
             r#"
             changed /data/a "1" <- "2"
             apply-desired

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use trimtab_system_tests::Id;
 
 #[test]
-fn there_is_nothing_by_which_two_answers_to_one_question_could_differ() -> Test {
+pub(super) fn there_is_nothing_by_which_two_answers_to_one_question_could_differ() -> Test {
     run(async {
         let mut trial = Trial::begin(33).await?;
         let file = trial.serve(&Wants::default()).await?;
@@ -30,7 +30,7 @@ fn there_is_nothing_by_which_two_answers_to_one_question_could_differ() -> Test 
 }
 
 #[test]
-fn a_plugin_that_undoes_what_it_wrote_is_stopped_after_three_times() -> Test {
+pub(super) fn a_plugin_that_undoes_what_it_wrote_is_stopped_after_three_times() -> Test {
     run(async {
         let mut trial = Trial::begin(34).await?;
         trial.serve(&Wants::default()).await?;
@@ -53,7 +53,7 @@ fn a_plugin_that_undoes_what_it_wrote_is_stopped_after_three_times() -> Test {
 }
 
 #[test]
-fn a_storm_of_actions_is_cut_and_a_mass_deletion_stops_at_its_budget() -> Test {
+pub(super) fn a_storm_of_actions_is_cut_and_a_mass_deletion_stops_at_its_budget() -> Test {
     run(async {
         let mut trial = Trial::begin(35).await?;
         let file = trial
@@ -94,7 +94,7 @@ fn a_storm_of_actions_is_cut_and_a_mass_deletion_stops_at_its_budget() -> Test {
 }
 
 #[test]
-fn what_a_plugin_saw_of_one_tenant_is_gone_when_it_is_asked_about_another() -> Test {
+pub(super) fn what_a_plugin_saw_of_one_tenant_is_gone_when_it_is_asked_about_another() -> Test {
     run(async {
         let mut trial = Trial::begin(36).await?;
         let other = format!("{}-out", trial.name);

@@ -55,7 +55,7 @@ async fn denied(trial: &mut Trial, objects: &[Value], reasons: &[&str]) -> Resul
 }
 
 #[test]
-fn a_kind_that_was_not_granted_is_not_written() -> Test {
+pub(super) fn a_kind_that_was_not_granted_is_not_written() -> Test {
     run(async {
         let mut trial = Trial::begin(17).await?;
         let wants = Wants { claims: &KINDS[..2], kinds: &[TRIAL], ..Wants::default() };
@@ -76,7 +76,7 @@ fn a_kind_that_was_not_granted_is_not_written() -> Test {
 }
 
 #[test]
-fn another_namespace_is_not_written() -> Test {
+pub(super) fn another_namespace_is_not_written() -> Test {
     run(async {
         let mut trial = Trial::begin(18).await?;
         trial.serve(&Wants::default()).await?;
@@ -94,7 +94,7 @@ fn another_namespace_is_not_written() -> Test {
 }
 
 #[test]
-fn a_namespace_does_not_bring_a_cluster_scoped_kind_within_reach() -> Test {
+pub(super) fn a_namespace_does_not_bring_a_cluster_scoped_kind_within_reach() -> Test {
     run(async {
         let mut trial = Trial::begin(19).await?;
         let kind = "PriorityClass.scheduling.k8s.io";
@@ -113,7 +113,7 @@ fn a_namespace_does_not_bring_a_cluster_scoped_kind_within_reach() -> Test {
 }
 
 #[test]
-fn another_spelling_of_a_kind_or_a_subresource_is_another_object() -> Test {
+pub(super) fn another_spelling_of_a_kind_or_a_subresource_is_another_object() -> Test {
     run(async {
         let (trial, live) =
             applied_alone(20, "aliases", &[(OTHER_OBJECT, 9), (HOST_OWNED, 2)]).await?;
@@ -124,7 +124,7 @@ fn another_spelling_of_a_kind_or_a_subresource_is_another_object() -> Test {
 }
 
 #[test]
-fn a_name_that_is_none_is_not_written_and_not_corrected_into_one() -> Test {
+pub(super) fn a_name_that_is_none_is_not_written_and_not_corrected_into_one() -> Test {
     run(async {
         let (trial, _) = applied_alone(21, "names", &[(OTHER_OBJECT, 10), (HOST_OWNED, 1)]).await?;
         let all = trial.cluster.api().list("hostile.example/v1", "Trial").await?;
@@ -136,7 +136,7 @@ fn a_name_that_is_none_is_not_written_and_not_corrected_into_one() -> Test {
 }
 
 #[test]
-fn a_list_around_an_object_is_refused_and_a_key_that_stands_twice_is_a_fault() -> Test {
+pub(super) fn a_list_around_an_object_is_refused_and_a_key_that_stands_twice_is_a_fault() -> Test {
     run(async {
         let mut trial = Trial::begin(22).await?;
         trial.serve(&Wants::default()).await?;
@@ -153,7 +153,7 @@ fn a_list_around_an_object_is_refused_and_a_key_that_stands_twice_is_a_fault() -
 }
 
 #[test]
-fn rights_are_not_written_without_a_second_word() -> Test {
+pub(super) fn rights_are_not_written_without_a_second_word() -> Test {
     run(async {
         let mut trial = Trial::begin(23).await?;
         let rbac = "rbac.authorization.k8s.io";
@@ -185,7 +185,7 @@ fn rights_are_not_written_without_a_second_word() -> Test {
 }
 
 #[test]
-fn a_pod_that_gets_out_of_its_walls_is_not_written_in_any_place_of_a_template() -> Test {
+pub(super) fn a_pod_that_gets_out_of_its_walls_is_not_written_in_any_place_of_a_template() -> Test {
     run(async {
         let mut trial = Trial::begin(24).await?;
         let kinds = ["Deployment.apps", "CronJob.batch", "Pod"];
@@ -231,7 +231,7 @@ fn a_pod_that_gets_out_of_its_walls_is_not_written_in_any_place_of_a_template() 
 }
 
 #[test]
-fn somebody_elses_service_account_or_token_is_not_taken() -> Test {
+pub(super) fn somebody_elses_service_account_or_token_is_not_taken() -> Test {
     run(async {
         let mut trial = Trial::begin(25).await?;
         let kinds = ["Deployment.apps", "Secret"];
@@ -257,7 +257,7 @@ fn somebody_elses_service_account_or_token_is_not_taken() -> Test {
 }
 
 #[test]
-fn what_hands_out_power_is_not_written_without_a_second_word() -> Test {
+pub(super) fn what_hands_out_power_is_not_written_without_a_second_word() -> Test {
     run(async {
         let mut trial = Trial::begin(26).await?;
         let kinds = [
@@ -286,7 +286,7 @@ fn what_hands_out_power_is_not_written_without_a_second_word() -> Test {
 }
 
 #[test]
-fn a_namespace_is_not_opened_for_privileged_pods() -> Test {
+pub(super) fn a_namespace_is_not_opened_for_privileged_pods() -> Test {
     run(async {
         let mut trial = Trial::begin(27).await?;
         trial
@@ -312,7 +312,7 @@ fn a_namespace_is_not_opened_for_privileged_pods() -> Test {
 }
 
 #[test]
-fn an_object_is_not_given_an_owner_by_a_plugin() -> Test {
+pub(super) fn an_object_is_not_given_an_owner_by_a_plugin() -> Test {
     run(async {
         let (trial, live) = applied_alone(28, "owner-references", &[(HOST_OWNED, 3)]).await?;
         ensure!(live["metadata"]["ownerReferences"].is_null(), "{live}");
@@ -322,7 +322,7 @@ fn an_object_is_not_given_an_owner_by_a_plugin() -> Test {
 }
 
 #[test]
-fn a_finalizer_is_neither_set_nor_taken_by_a_plugin() -> Test {
+pub(super) fn a_finalizer_is_neither_set_nor_taken_by_a_plugin() -> Test {
     run(async {
         let mut trial = Trial::begin(29).await?;
         trial.serve(&Wants::default()).await?;
@@ -345,7 +345,7 @@ fn a_finalizer_is_neither_set_nor_taken_by_a_plugin() -> Test {
 }
 
 #[test]
-fn bookkeeping_that_a_plugin_writes_is_refused_and_told() -> Test {
+pub(super) fn bookkeeping_that_a_plugin_writes_is_refused_and_told() -> Test {
     run(async {
         let (trial, live) = applied_alone(30, "bookkeeping", &[(HOST_OWNED, 8)]).await?;
         let annotations = live["metadata"]["annotations"].to_string();

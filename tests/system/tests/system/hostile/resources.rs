@@ -42,12 +42,12 @@ async fn each_faults(number: u8, files: Files, says: &[&str]) -> Result<()> {
 }
 
 #[test]
-fn an_endless_loop_is_interrupted_and_its_plugin_is_called_no_more() -> Test {
+pub(super) fn an_endless_loop_is_interrupted_and_its_plugin_is_called_no_more() -> Test {
     run(ends_in_quarantine(1, "infinite-loop", "deadlines", "past its deadline"))
 }
 
 #[test]
-fn copies_of_many_megabytes_are_interrupted_at_the_next_turn_of_their_loop() -> Test {
+pub(super) fn copies_of_many_megabytes_are_interrupted_at_the_next_turn_of_their_loop() -> Test {
     run(async {
         let mut trial = Trial::begin(2).await?;
         let files = made::bulk_copies();
@@ -66,12 +66,12 @@ fn copies_of_many_megabytes_are_interrupted_at_the_next_turn_of_their_loop() -> 
 }
 
 #[test]
-fn memory_beyond_its_limit_is_refused_to_a_plugin() -> Test {
+pub(super) fn memory_beyond_its_limit_is_refused_to_a_plugin() -> Test {
     run(ends_in_quarantine(3, "memory-bomb", "limits", "memory"))
 }
 
 #[test]
-fn tables_and_instances_beyond_their_limits_are_refused_to_a_plugin() -> Test {
+pub(super) fn tables_and_instances_beyond_their_limits_are_refused_to_a_plugin() -> Test {
     run(async {
         let mut trial = Trial::begin(4).await?;
         let files = made::tables_and_instances();
@@ -86,12 +86,12 @@ fn tables_and_instances_beyond_their_limits_are_refused_to_a_plugin() -> Test {
 }
 
 #[test]
-fn endless_recursion_is_a_trap_and_the_host_goes_on() -> Test {
+pub(super) fn endless_recursion_is_a_trap_and_the_host_goes_on() -> Test {
     run(ends_in_quarantine(5, "deep-recursion", "traps", "trapped"))
 }
 
 #[test]
-fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_whole() -> Test {
+pub(super) fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_whole() -> Test {
     run(async {
         let mut trial = Trial::begin(6).await?;
         let guest = trial.guest().await?;
@@ -113,17 +113,17 @@ fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_whole() -> T
 }
 
 #[test]
-fn an_answer_that_cannot_be_lifted_costs_its_pass() -> Test {
+pub(super) fn an_answer_that_cannot_be_lifted_costs_its_pass() -> Test {
     run(each_faults(7, made::bad_lifts(), &["utf-8", "aligned", "invalid", "bounds"]))
 }
 
 #[test]
-fn a_trap_or_a_loop_before_the_first_call_costs_its_pass() -> Test {
+pub(super) fn a_trap_or_a_loop_before_the_first_call_costs_its_pass() -> Test {
     run(each_faults(10, made::starts(), &["unreachable", "past its deadline"]))
 }
 
 #[test]
-fn a_panics_last_words_are_cut_and_escaped() -> Test {
+pub(super) fn a_panics_last_words_are_cut_and_escaped() -> Test {
     run(async {
         let mut trial = Trial::begin(11).await?;
         let file = trial.serve(&Wants::default()).await?;
@@ -146,12 +146,12 @@ fn a_panics_last_words_are_cut_and_escaped() -> Test {
 }
 
 #[test]
-fn handles_that_are_forged_given_back_twice_or_hoarded_cost_their_pass() -> Test {
+pub(super) fn handles_that_are_forged_given_back_twice_or_hoarded_cost_their_pass() -> Test {
     run(each_faults(14, made::handles(), &["handle", "handle", "handle"]))
 }
 
 #[test]
-fn time_that_is_spent_in_the_hosts_functions_counts_for_the_deadline() -> Test {
+pub(super) fn time_that_is_spent_in_the_hosts_functions_counts_for_the_deadline() -> Test {
     run(async {
         let mut trial = Trial::begin(15).await?;
         let file = trial.serve(&Wants { reads: &[KINDS[0]], ..Wants::default() }).await?;
@@ -171,7 +171,7 @@ fn time_that_is_spent_in_the_hosts_functions_counts_for_the_deadline() -> Test {
 }
 
 #[test]
-fn a_call_of_the_host_from_within_the_hosts_call_is_a_trap_and_one_that_does_not_wait_is_refused()
+pub(super) fn a_call_of_the_host_from_within_the_hosts_call_is_a_trap_and_one_that_does_not_wait_is_refused()
 -> Test {
     run(async {
         let mut trial = Trial::begin(16).await?;

@@ -33,7 +33,7 @@ fn clean(place: &str, text: &str) -> Result<()> {
 }
 
 #[test]
-fn a_secret_that_a_plugin_read_stands_in_nothing_that_it_says_or_writes() -> Test {
+pub(super) fn a_secret_that_a_plugin_read_stands_in_nothing_that_it_says_or_writes() -> Test {
     run(async {
         let mut trial = Trial::begin(31).await?;
         // Declared, so that the host holds it: no Secret is watched for a plugin's sake.
@@ -82,7 +82,7 @@ fn a_secret_that_a_plugin_read_stands_in_nothing_that_it_says_or_writes() -> Tes
 }
 
 #[test]
-fn a_flood_is_bounded_and_no_line_of_it_is_taken_for_the_hosts() -> Test {
+pub(super) fn a_flood_is_bounded_and_no_line_of_it_is_taken_for_the_hosts() -> Test {
     run(async {
         let mut trial = Trial::begin(32).await?;
         trial.serve(&Wants::default()).await?;
