@@ -5,7 +5,7 @@
 
 mod claim;
 
-use crate::budget::{self, Allowance};
+use crate::budget::{self, Allowance, Amount, Over};
 use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
 use crate::denial::Accounts;
@@ -242,18 +242,27 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         })
     }
 
-    /// Takes what is going to be written out of the minute's budget, before any of it is written.
+    /// Takes what is going to be written out of the budgets, before any of it is written.
     fn within_budget(&self, planned: &[Planned]) -> Result<(), Outcome> {
-        let writes = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-        match self.bounds.allowance.take(writes) {
-            true => Ok(()),
-            false => Err(Outcome::OverBudget {
-                reason: format!(
-                    "{writes} writes are to be done, and budgets.writesPerMinute of the plugin's grant leaves fewer in this minute"
+        let count = |all: usize| u32::try_from(all).unwrap_or(u32::MAX);
+        let deletes = planned.iter().filter(|planned| planned.deletes()).count();
+        let amount = Amount { writes: count(planned.len()), deletes: count(deletes) };
+        self.bounds.allowance.take(amount).map_err(|over| {
+            let (reason, after) = match over {
+                Over::Writes => (
+                    format!(
+                        "{} writes are to be done, and budgets.writesPerMinute of the plugin's grant leaves fewer in this minute",
+                        amount.writes
+                    ),
+                    budget::LOOK_AGAIN_AFTER,
                 ),
-                after: budget::LOOK_AGAIN_AFTER,
-            }),
-        }
+                Over::Deletes => (
+                    "an object is to be deleted, and budgets.deletesPerHour of the plugin's grant leaves no deletion in this hour: if it is meant, let the grant have more".to_owned(),
+                    budget::LOOK_AGAIN_FOR_DELETES,
+                ),
+            };
+            Outcome::OverBudget { reason, after }
+        })
     }
 
     /// What a deletion takes with it belongs to the plan, and to the refusal.
@@ -384,12 +393,13 @@ fn judgeable(snapshot: &Snapshot) -> Result<(), Outcome> {
     }
 }
 
-/// In a fight over these very differences nothing is decided before its pause is over.
+/// In a fight over these very differences, or over what we wrote ourselves, nothing is decided before
+/// its pause is over.
 fn stand_off(snapshot: &Snapshot, record: &mut Record) -> Result<(), Outcome> {
-    let Some(standoff) = snapshot.standoff.filter(|it| it.over == fight::signature(record)) else {
+    let Some(standoff) = snapshot.standoff.as_ref().filter(|it| it.concerns(record)) else {
         return Ok(());
     };
-    let reason = fight::reason(&record.differences);
+    let reason = fight::reason(&standoff.over, &record.differences);
     record.findings.push(Finding {
         name: "fight-detected".into(),
         severity: Severity::Warning,

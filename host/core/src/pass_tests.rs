@@ -1,6 +1,6 @@
 //! The pass, driven by scripted ports: what is called, what is written, how it ends.
 
-use crate::budget::Allowance;
+use crate::budget::{Allowance, Amount, Left};
 use crate::decision::{
     Action, ActionKind, Comparison, Condition, ConditionStatus, Decision, Difference,
     DifferenceKind, Finding, Severity, Verdict,
@@ -420,6 +420,39 @@ fn the_same_correction_again_and_again_is_a_fight_and_is_left_alone_for_a_while(
     assert_eq!(pass(&mut fights, &mut snapshot, &Script::drift()), Outcome::Corrected);
     let outcome = pass(&mut fights, &mut snapshot, &Script::drift());
     assert!(matches!(outcome, Outcome::Contested { .. }));
+}
+
+#[test]
+fn a_plugin_that_corrects_its_own_writes_is_stopped_until_somebody_else_writes() {
+    let mut fights = Fights::default();
+    let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    let mut value = 0;
+    // Each time it finds another value, which is its own of the time before.
+    let mut pass = |fights: &mut Fights, snapshot: &mut Snapshot| {
+        snapshot.now_ms += 1000;
+        snapshot.standoff = fights.standoff(snapshot.now_ms);
+        value += 1;
+        let live = Some(value.to_string().into_bytes());
+        let difference = Difference { live, ..difference("/data/a") };
+        let comparison = Ok(Comparison::Different(vec![difference]));
+        let record = Script { comparison, ..Script::drift() }.run(&enforce(), snapshot);
+        fights.ended(&record);
+        if let (Some(written), Live::Present(live)) = (record.written(), &mut snapshot.live) {
+            live.resource_version = written.resource_version;
+        }
+        record.outcome
+    };
+    for _ in 0..=fight::OWN_ROUNDS {
+        assert_eq!(pass(&mut fights, &mut snapshot), Outcome::Corrected);
+    }
+    for _ in 0..3 {
+        let outcome = pass(&mut fights, &mut snapshot);
+        let itself = |reason: &str| reason.contains("contradicts itself");
+        assert!(matches!(&outcome, Outcome::Contested { reason, .. } if itself(reason)));
+    }
+    let Live::Present(live) = &mut snapshot.live else { panic!("it is there") };
+    live.resource_version = "somebody-elses".into();
+    assert_eq!(pass(&mut fights, &mut snapshot), Outcome::Corrected);
 }
 
 #[test]
@@ -988,10 +1021,11 @@ fn the_words_of_a_plugin_that_read_a_secret_are_withheld() {
 #[test]
 fn an_object_over_its_plugins_budget_waits_and_nothing_is_written() {
     let mut script = Script::drift();
-    let left = Arc::new(std::sync::atomic::AtomicU32::new(1));
+    let left = Left { writes: Arc::new(1.into()), deletes: Arc::default() };
     script.bounds.allowance = Allowance::of(left.clone());
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
-    assert_eq!((record.outcome, script.bounds.allowance.taken()), (Outcome::Corrected, 1));
+    let taken = Amount { writes: 1, deletes: 0 };
+    assert_eq!((record.outcome, script.bounds.allowance.taken()), (Outcome::Corrected, taken));
     let mut script = Script::drift();
     script.bounds.allowance = Allowance::of(left);
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));

@@ -18,6 +18,8 @@ pub(crate) const WITHHELD: &str = "(withheld: the plugin saw a Secret)";
 pub(crate) const REFUSED: &str = "SecretInContent";
 /// Shorter values are words that occur anywhere.
 const SHORTEST: usize = 8;
+/// Of a value without its punctuation: what is left of it may be a word sooner.
+const SHORTEST_SQUEEZED: usize = 12;
 
 /// Which Secrets a plugin saw in a pass.
 #[derive(Clone, Debug, Default)]
@@ -206,6 +208,8 @@ fn value(object: Option<&Value<'_>>, path: &str) -> Option<Vec<u8>> {
 #[derive(Default)]
 struct Values {
     needles: Vec<Vec<u8>>,
+    /// The same, letters and digits alone: a value with something between them is found so.
+    squeezed: Vec<Vec<u8>>,
 }
 
 impl Values {
@@ -240,6 +244,8 @@ impl Values {
         }
         self.needles.sort();
         self.needles.dedup();
+        self.squeezed = self.needles.iter().map(|needle| squeezed(needle)).collect();
+        self.squeezed.retain(|needle| needle.len() >= SHORTEST_SQUEEZED);
     }
 
     /// Whether a key or a text of the tree holds one of them.
@@ -254,10 +260,16 @@ impl Values {
     }
 
     fn are_in_text(&self, text: &[u8]) -> bool {
-        self.needles
-            .iter()
-            .any(|needle| text.windows(needle.len()).any(|window| window == needle.as_slice()))
+        let among = |needles: &[Vec<u8>], text: &[u8]| {
+            let stands = |needle: &Vec<u8>| text.windows(needle.len()).any(|it| it == &needle[..]);
+            needles.iter().any(stands)
+        };
+        among(&self.needles, text) || among(&self.squeezed, &squeezed(text))
     }
+}
+
+fn squeezed(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(u8::is_ascii_alphanumeric).collect()
 }
 
 #[cfg(test)]
@@ -280,6 +292,8 @@ mod tests {
             "636F727265637420686F727365",
             "esroh tcerroc",
             "\\u0063orrect horse",
+            "c.o.r.r.e.c.t. .h.o.r.s.e",
+            "correct-horse",
         ] {
             assert!(found(text), "{text}");
         }

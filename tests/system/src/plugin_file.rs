@@ -13,7 +13,18 @@ const CORE_MODULE: u8 = 1;
 const IMPORTS: u8 = 2;
 const EXPORTS: u8 = 7;
 const CODE: u8 = 10;
+const MEMORIES: u8 = 5;
+const CORE_INSTANCES: u8 = 2;
+const INSTANCES: u8 = 5;
+const ALIASES: u8 = 6;
+const COMPONENT_TYPES: u8 = 7;
+const LIFTS: u8 = 8;
+const COMPONENT_EXPORTS: u8 = 11;
 const UNREACHABLE: u8 = 0;
+const I32: u8 = 0x7f;
+
+const BARE_MANIFEST: &str = r#"{"name":"bare","version":"0.1.0","wit":"0.1.0","claims":["ConfigMap"],
+    "actions":["apply-desired"]}"#;
 
 /// The same component with another version in its manifest: another file with another digest,
 /// as a newer build is.
@@ -157,10 +168,103 @@ impl<'a> Reader<'a> {
 /// A valid component that exports nothing, and says of itself what a plugin would.
 pub fn bare_component() -> Vec<u8> {
     let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-    let manifest = r#"{"name":"bare","version":"0.1.0","wit":"0.1.0","claims":["ConfigMap"],
-        "actions":["apply-desired"]}"#;
-    append_manifest(&mut component, manifest.as_bytes());
+    append_manifest(&mut component, BARE_MANIFEST.as_bytes());
     component
+}
+
+/// Locals of the one function of [`compile_bomb`]: as many as a validator lets through.
+const BOMB_LOCALS: usize = 50_000;
+/// Its loops, one within the other: so many that a compiler's memory ends before its time.
+const BOMB_LOOPS: usize = 200;
+/// The same, so that its time ends before its memory.
+const SLOW_BOMB_LOOPS: usize = 30;
+
+/// A valid component of some 370 KB that says of itself what a plugin would, and whose one function
+/// no compiler can digest: a value from memory wanders through all locals within as many loops as
+/// there are, so that each local is a value of its own at each loop.
+pub fn compile_bomb() -> Vec<u8> {
+    bomb_of(BOMB_LOOPS)
+}
+
+/// The same for a compiler's time.
+pub fn slow_compile_bomb() -> Vec<u8> {
+    bomb_of(SLOW_BOMB_LOOPS)
+}
+
+fn bomb_of(loops: usize) -> Vec<u8> {
+    let mut body = vec![1];
+    append_number(&mut body, BOMB_LOCALS);
+    body.push(I32);
+    body.extend([0x03, 0x40].repeat(loops));
+    body.extend([0x41, 0, 0x28, 2, 0, 0x21]);
+    append_number(&mut body, BOMB_LOCALS - 1);
+    for local in 0..BOMB_LOCALS {
+        body.push(0x20);
+        append_number(&mut body, (local + 1) % BOMB_LOCALS);
+        body.push(0x21);
+        append_number(&mut body, local);
+    }
+    // Round again while local 0 is not zero, then out of the loop.
+    body.extend([0x20, 0, 0x0d, 0, 0x0b].repeat(loops));
+    body.push(0x0b);
+    let mut code = vec![1];
+    append_number(&mut code, body.len());
+    code.append(&mut body);
+
+    let mut module = core_module();
+    append_section(&mut module, 1, &[1, 0x60, 0, 0]);
+    append_section(&mut module, 3, &[1, 0]);
+    append_section(&mut module, MEMORIES, &[1, 0, 1]);
+    append_section(&mut module, EXPORTS, &[1, 1, b'f', 0, 0]);
+    append_section(&mut module, CODE, &code);
+    let mut bomb = b"\0asm\x0d\0\x01\0".to_vec();
+    append_section(&mut bomb, CORE_MODULE, &module);
+    append_section(&mut bomb, CORE_INSTANCES, &[1, 0, 0, 0]);
+    // Its function, lifted: what nobody can reach is not compiled.
+    append_section(&mut bomb, ALIASES, &[1, 0, 0, 1, 0, 1, b'f']);
+    append_section(&mut bomb, COMPONENT_TYPES, &[1, 0x40, 0, 1, 0]);
+    append_section(&mut bomb, LIFTS, &[1, 0, 0, 0, 0, 0]);
+    with_reconciler(bomb, &[1, 1, 1, 0, 1, b'f', 1, 0])
+}
+
+/// The component with this instance under the name of the contract's interface, and a manifest: what
+/// is compiled before anybody sees that it is not the contract's.
+fn with_reconciler(mut component: Vec<u8>, instance: &[u8]) -> Vec<u8> {
+    const NAME: &[u8] = b"trimtab:plugin/reconciler@0.1.0";
+    append_section(&mut component, INSTANCES, instance);
+    let mut exports = vec![1, 0];
+    append_number(&mut exports, NAME.len());
+    exports.extend_from_slice(NAME);
+    exports.extend([INSTANCES, 0, 0]);
+    append_section(&mut component, COMPONENT_EXPORTS, &exports);
+    append_manifest(&mut component, BARE_MANIFEST.as_bytes());
+    component
+}
+
+/// How many core instances [`instance_bomb`] has.
+const INSTANCE_COUNT: usize = 1_000;
+
+/// A valid component of one small module and very many instances of it, each with a memory.
+pub fn instance_bomb() -> Vec<u8> {
+    let mut module = core_module();
+    append_section(&mut module, MEMORIES, &[1, 0, 1]);
+    let mut bomb = b"\0asm\x0d\0\x01\0".to_vec();
+    append_section(&mut bomb, CORE_MODULE, &module);
+    let mut instances = Vec::new();
+    append_number(&mut instances, INSTANCE_COUNT);
+    instances.extend([0, 0, 0].repeat(INSTANCE_COUNT));
+    append_section(&mut bomb, CORE_INSTANCES, &instances);
+    with_reconciler(bomb, &[1, 1, 0])
+}
+
+/// The same component with this many bytes more that nobody reads.
+pub fn with_ballast(component: &[u8], bytes: usize) -> Vec<u8> {
+    let mut content = vec![0; bytes];
+    content[0] = 1;
+    content[1] = b'x';
+    let mut large = component.to_vec();
+    append_section(&mut large, CUSTOM, &content);
+    large
 }
 
 /// A valid core module: WebAssembly, and no component.
@@ -173,9 +277,13 @@ fn append_manifest(component: &mut Vec<u8>, json: &[u8]) {
     append_number(&mut content, MANIFEST.len());
     content.extend_from_slice(MANIFEST.as_bytes());
     content.extend_from_slice(json);
-    component.push(CUSTOM);
-    append_number(component, content.len());
-    component.extend_from_slice(&content);
+    append_section(component, CUSTOM, &content);
+}
+
+fn append_section(bytes: &mut Vec<u8>, id: u8, content: &[u8]) {
+    bytes.push(id);
+    append_number(bytes, content.len());
+    bytes.extend_from_slice(content);
 }
 
 /// Name and data of a custom section; of any other section, something that is no name of ours.

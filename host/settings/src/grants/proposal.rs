@@ -44,6 +44,9 @@ pub struct Narrowed {
     /// Deletions in one pass.
     #[arg(long, value_name = "NUMBER")]
     pub deletes_per_pass: Option<u32>,
+    /// Deletions in any hour.
+    #[arg(long, value_name = "NUMBER")]
+    pub deletes_per_hour: Option<u32>,
     /// Actions in one pass.
     #[arg(long, value_name = "NUMBER")]
     pub actions_per_pass: Option<u32>,
@@ -172,12 +175,16 @@ fn optional(narrowed: &Narrowed) -> String {
     let usual = Budgets::default();
     let mut budgets = Vec::new();
     budgets.extend(narrowed.writes_per_minute.map(|it| format!("writesPerMinute: {it}")));
+    budgets.extend(narrowed.deletes_per_hour.map(|it| format!("deletesPerHour: {it}")));
     budgets.extend(narrowed.deletes_per_pass.map(|it| format!("deletesPerPass: {it}")));
     budgets.extend(narrowed.actions_per_pass.map(|it| format!("actionsPerPass: {it}")));
     if budgets.is_empty() {
         text.push_str(&format!(
-            "# budgets: {{writesPerMinute: {}, deletesPerPass: {}, actionsPerPass: {}}}\n",
-            usual.writes_per_minute, usual.deletes_per_pass, usual.actions_per_pass
+            "# budgets: {{writesPerMinute: {}, deletesPerHour: {}, deletesPerPass: {}, actionsPerPass: {}}}\n",
+            usual.writes_per_minute,
+            usual.deletes_per_hour,
+            usual.deletes_per_pass,
+            usual.actions_per_pass
         ));
     } else {
         text.push_str(&format!("budgets: {{{}}}\n", budgets.join(", ")));

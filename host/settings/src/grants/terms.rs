@@ -25,6 +25,7 @@ pub(super) struct Fields {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Budgets {
     writes_per_minute: Option<u32>,
+    deletes_per_hour: Option<u32>,
     deletes_per_pass: Option<u32>,
     actions_per_pass: Option<u32>,
 }
@@ -130,6 +131,7 @@ fn amounts(given: Budgets) -> Result<budget::Budgets, String> {
     let usual = budget::Budgets::default();
     let budgets = budget::Budgets {
         writes_per_minute: given.writes_per_minute.unwrap_or(usual.writes_per_minute),
+        deletes_per_hour: given.deletes_per_hour.unwrap_or(usual.deletes_per_hour),
         deletes_per_pass: given.deletes_per_pass.unwrap_or(usual.deletes_per_pass),
         actions_per_pass: given.actions_per_pass.unwrap_or(usual.actions_per_pass),
     };

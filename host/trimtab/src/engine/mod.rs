@@ -133,7 +133,7 @@ struct Passed {
     stamp: trimtab_core::identity::Digest,
     reads: trimtab_core::reads::Reads,
     /// Writes that it took of its plugin's budget.
-    writes: u32,
+    taken: trimtab_core::budget::Amount,
     /// Why the plugin was not asked.
     hold: Option<health::Hold>,
     /// What came of asking it.
