@@ -22,6 +22,12 @@ pub mod object;
 pub mod plugin;
 pub mod ports;
 
+pub mod health;
+pub mod order;
+
+pub mod inventory;
+pub mod prune;
+
 pub mod ignore;
 pub mod memo;
 pub mod placing;
