@@ -109,7 +109,7 @@ impl Needs {
                 let on = Dependency::Object(definition.clone());
                 of.push(Need { on, why: Why::Definition });
             }
-            of.extend(stated(object, desired));
+            of.extend(stated(&object.json, key, desired));
             for name in sources.get(&object.source).into_iter().flatten() {
                 needs.sources.insert(name.clone());
                 of.push(Need { on: Dependency::Source(name.clone()), why: Why::Source });
@@ -174,14 +174,14 @@ fn definitions(desired: &HashMap<ObjectKey, Arc<Desired>>) -> HashMap<GroupKind,
         .collect()
 }
 
-/// What the object's annotations name.
-fn stated(object: &Desired, desired: &HashMap<ObjectKey, Arc<Desired>>) -> Vec<Need> {
+/// What an object's annotations name.
+fn stated<T>(json: &[u8], key: &ObjectKey, desired: &HashMap<ObjectKey, T>) -> Vec<Need> {
     // Most objects name nothing, and need no tree for that.
-    let names_some = std::str::from_utf8(&object.json).is_ok_and(|it| it.contains("/depends-on"));
+    let names_some = std::str::from_utf8(json).is_ok_and(|it| it.contains("/depends-on"));
     if !names_some {
         return Vec::new();
     }
-    let Ok(tree) = trimtab_json::parse(&object.json) else { return Vec::new() };
+    let Ok(tree) = trimtab_json::parse(json) else { return Vec::new() };
     let mut needs = Vec::new();
     for annotation in [DEPENDS_ON, DEPENDS_ON_OF_OTHERS] {
         let Some(value) = tree.at(&["metadata", "annotations", annotation]) else { continue };
@@ -196,7 +196,7 @@ fn stated(object: &Desired, desired: &HashMap<ObjectKey, Arc<Desired>>) -> Vec<N
             continue;
         }
         for name in names {
-            let need = match named(name, &object.key, desired) {
+            let need = match named(name, key, desired) {
                 Ok(key) => Need { on: Dependency::Object(key), why: Why::Stated },
                 Err(why) => unclear(format!("{annotation} has {name:?}, {why}")),
             };
@@ -212,11 +212,25 @@ fn unclear(why: String) -> Need {
     Need { on: Dependency::Unclear(why.into()), why: Why::Stated }
 }
 
+/// The objects that a live object's annotations name, short forms among these objects. What names
+/// nothing is left out: its object is to be deleted.
+pub(crate) fn named_by<T>(
+    live: &[u8],
+    key: &ObjectKey,
+    others: &HashMap<ObjectKey, T>,
+) -> Vec<ObjectKey> {
+    let objects = stated(live, key, others).into_iter().filter_map(|need| match need.on {
+        Dependency::Object(on) => Some(on),
+        Dependency::Source(_) | Dependency::Unclear(_) => None,
+    });
+    objects.collect()
+}
+
 /// The object that a name names.
-fn named(
+fn named<T>(
     name: &str,
     from: &ObjectKey,
-    desired: &HashMap<ObjectKey, Arc<Desired>>,
+    desired: &HashMap<ObjectKey, T>,
 ) -> Result<ObjectKey, String> {
     const FORMS: &str = "which names no object: write group/Kind/namespace/name, or group/Kind/name for what has no namespace";
     let parts: Vec<&str> = name.split('/').collect();
@@ -243,8 +257,8 @@ fn named(
 }
 
 /// The one declared object that a short form means.
-fn declared(
-    desired: &HashMap<ObjectKey, Arc<Desired>>,
+fn declared<T>(
+    desired: &HashMap<ObjectKey, T>,
     is_meant: impl Fn(&ObjectKey) -> bool,
 ) -> Result<ObjectKey, String> {
     let mut meant: Vec<&ObjectKey> = desired.keys().filter(|key| is_meant(key)).collect();
