@@ -5,6 +5,7 @@
 
 use crate::identity::{Digest, Gvk, ObjectKey};
 use crate::ignore::Rules;
+use crate::terms::SourceTerms;
 use std::fmt;
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ pub struct Desired {
     pub origin: Origin,
     /// What of it is somebody else's to set.
     pub ignore: Rules,
+    /// What its source is held to.
+    pub terms: Arc<SourceTerms>,
 }
 
 /// One object as the API server has it.
