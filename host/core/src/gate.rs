@@ -1,9 +1,10 @@
 //! The gate: the only maker of a [`Change`].
 //!
 //! Takes a decision and answers what may be written: effective power (manifest ∩ grant ∩ hard
-//! denials) on the canonical identity, action by action, and for each effect on what it would
-//! change (`judge.rs`). Writes nothing itself. In observe mode it makes no `Change` at all, only
-//! [`Planned`] lines, so that an observing plugin cannot write by any path.
+//! denials) on the canonical identity, within what the object's source is held to (`terms.rs`),
+//! action by action, and for each effect on what it would change (`judge.rs`). Writes nothing
+//! itself. In observe mode, the grant's or the source's, it makes no `Change` at all, only
+//! [`Planned`] lines, so that nothing that observes can write by any path.
 
 mod judge;
 
@@ -15,6 +16,7 @@ use crate::identity::{Gvk, ObjectKey};
 use crate::ignore;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
+use crate::terms::Account;
 use crate::{bookkeeping, ownership, recreate, succession};
 use std::sync::Arc;
 
@@ -68,13 +70,15 @@ impl Probe {
     }
 }
 
-/// Which object a request is for.
+/// Which object a request is for, and as whom it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Identity.
     pub key: ObjectKey,
     /// The version to speak.
     pub gvk: Gvk,
+    /// Whom writes and dry runs are made as; `None`: the host itself.
+    pub acts_as: Option<Arc<Account>>,
 }
 
 /// What is written.
@@ -192,7 +196,7 @@ pub fn gate(
     decision: &Decision,
     known: &Circumstances<'_>,
 ) -> Result<Gated, String> {
-    let mode = power.mode_for(&snapshot.key);
+    let mode = mode(power, snapshot);
     let mut gated = Gated::default();
     let mut budget = judge::Budget::of(power);
     for action in in_order(&decision.actions) {
@@ -207,6 +211,7 @@ pub fn gate(
             (None, true) => Ok(()),
             _ => power.allows(&snapshot.key, kind).map(drop),
         };
+        let allowed = snapshot.desired.terms.reaches(&snapshot.key).and(allowed);
         let allowed = match action {
             Action::Recreate => allowed.and_then(|()| recreate::allowed(snapshot)),
             _ => allowed,
@@ -261,9 +266,11 @@ pub fn gate(
 /// # Errors
 /// Why not, and what to do.
 pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<Permit, String> {
-    power.allows(&snapshot.key, ActionKind::ApplyDesired).map_err(|refusal| refusal.to_string())?;
-    if power.mode_for(&snapshot.key) != Mode::Enforce {
-        return Err("the grant says observe".into());
+    let reached = snapshot.desired.terms.reaches(&snapshot.key);
+    let allowed = power.allows(&snapshot.key, ActionKind::ApplyDesired);
+    reached.and(allowed).map_err(|refusal| refusal.to_string())?;
+    if mode(power, snapshot) != Mode::Enforce {
+        return Err("the grant or the source says observe".into());
     }
     if !may_force(power, snapshot) {
         return Err("Trimtab never applied the object; a grant with `adopt` lets it".into());
@@ -301,8 +308,20 @@ fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
         && (ownership::is_ours(snapshot) || power.allows(&snapshot.key, ActionKind::Adopt).is_ok())
 }
 
+/// Observe or enforce: what both the grant and the source say.
+pub(crate) fn mode(power: &Power, snapshot: &Snapshot) -> Mode {
+    match snapshot.desired.terms.mode {
+        Mode::Observe => Mode::Observe,
+        Mode::Enforce => power.mode_for(&snapshot.key),
+    }
+}
+
 pub(crate) fn target(snapshot: &Snapshot) -> Target {
-    Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
+    Target {
+        key: snapshot.key.clone(),
+        gvk: snapshot.gvk.clone(),
+        acts_as: snapshot.desired.terms.acts_as.clone(),
+    }
 }
 
 /// Applies before removals: what an apply releases need not be removed.

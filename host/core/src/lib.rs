@@ -36,6 +36,7 @@ pub mod queue;
 pub mod reads;
 pub mod reason;
 pub mod redact;
+pub mod terms;
 
 mod after;
 mod alike;
@@ -48,6 +49,7 @@ pub mod fight;
 pub mod ownership;
 mod recreate;
 pub mod succession;
+mod suspension;
 mod taint;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
-use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession};
+use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession, suspension};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,11 @@ pub struct Bounds {
     pub accounts: Arc<Accounts>,
     /// What is left of the plugin's writes.
     pub allowance: Allowance,
+    /// Why the object is not looked at now: its source or its plugin is suspended.
+    pub suspended: Option<String>,
+    /// Since when the object was suspended (RFC 3339, UTC, to the second), for the first pass
+    /// after that: what changed meanwhile is told before anything is written.
+    pub resumed_from: Option<String>,
 }
 
 /// What a pass needs of the world.
@@ -60,6 +65,10 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             record.outcome = Outcome::Rejected(problem.to_owned());
             return record;
         }
+        if let Some(why) = suspension::of(snapshot, self.bounds.suspended.as_deref()) {
+            record.outcome = Outcome::Suspended(why);
+            return record;
+        }
         let (Ok(outcome) | Err(outcome)) = self.stages(power, snapshot, &mut record).await;
         self.close(record, outcome)
     }
@@ -77,6 +86,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.ignored = ignored;
         let seen = self.compare(&shown, snapshot, record).await?;
         let real = self.confirm(power, snapshot, seen, record).await?;
+        suspension::tell(snapshot, self.bounds.resumed_from.as_deref(), record)?;
         stand_off(snapshot, record)?;
         let decision = self.decide(&shown, &real.differences, record).await?;
         let permits = self.gate(power, snapshot, &decision, &real, record).await?;
@@ -437,7 +447,7 @@ fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         gvk: snapshot.gvk.clone(),
         trigger,
         plugin: power.plugin.clone(),
-        mode: power.mode_for(&snapshot.key),
+        mode: gate::mode(power, snapshot),
         source: desired.source.clone(),
         revision: desired.revision.clone(),
         origin: desired.origin.clone(),

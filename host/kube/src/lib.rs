@@ -40,6 +40,7 @@ mod view;
 mod watch;
 
 mod dependents;
+mod impersonate;
 mod refusal;
 mod suspects;
 

@@ -107,6 +107,11 @@ fn forbidden(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> 
     if text.contains("error looking up service account") {
         return ApplyError::NotYet(text.clone());
     }
+    if text.contains(" cannot impersonate ") {
+        return ApplyError::Forbidden(format!(
+            "{text}; the object's source acts as a ServiceAccount: let Trimtab impersonate it, by the rules that `trimtab rbac --config FILE` prints"
+        ));
+    }
     let escalation = text.contains("is attempting to grant RBAC permissions not currently held");
     // `User "x" cannot patch resource "pods" in API group "" in the namespace "y"`, whichever
     // authorizer said so; a policy's or a quota's no has no such sentence.

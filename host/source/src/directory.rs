@@ -16,7 +16,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trimtab_core::object::{Manifest, Revision};
+use trimtab_core::object::{Manifest, Provenance, Revision};
 
 /// A directory of manifests, or a single file whatever its name.
 ///
@@ -81,7 +81,8 @@ impl Directory {
         let manifests = unique(content.manifests, problems, &self.default_namespace)?;
         let id = content.hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let id = format!("sha256:{id}").into();
-        Ok(Revision { source: self.name.clone(), id, manifests })
+        let provenance = Provenance::default();
+        Ok(Revision { source: self.name.clone(), id, manifests, provenance })
     }
 }
 
