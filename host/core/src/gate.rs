@@ -7,6 +7,11 @@
 //! [`Planned`] lines, so that nothing that observes can write by any path.
 
 mod judge;
+mod ledger;
+pub(crate) mod prune;
+
+pub use self::ledger::{discard, home, keep};
+pub use self::prune::prune;
 
 use crate::decision::{Action, ActionKind, Decision, Finding};
 use crate::denial::Accounts;
@@ -91,6 +96,11 @@ pub enum Effect {
         body: Arc<[u8]>,
         /// Whether conflicts with other managers are overridden.
         force: bool,
+    },
+    /// Make an object that is not there; refused where it is.
+    Create {
+        /// The object.
+        body: Arc<[u8]>,
     },
     /// JSON Patch (RFC 6902) whose `test` operations hold the UID and the resourceVersion.
     Patch {

@@ -7,9 +7,11 @@
 //! shards: an entry stays in the shard that it came into, so that one change writes one shard.
 //! Touches no cluster; who reads and writes the text is the caller's.
 
+mod place;
 mod text;
 
-pub use self::text::{Corrupt, SHARD_BYTES_AT_MOST, SHARDS_AT_MOST, VERSION};
+pub use self::place::{DATA, LABEL, Place};
+pub use self::text::{Corrupt, SHARD_BYTES_AT_MOST, SHARDS_AT_MOST, VERSION, heading};
 
 use crate::identity::{Digest, ObjectKey};
 use std::collections::{BTreeMap, HashMap};

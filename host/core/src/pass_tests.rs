@@ -103,6 +103,7 @@ impl Cluster for Script {
             Effect::Apply { body, force } => {
                 format!("apply force={force} {}", String::from_utf8_lossy(body))
             }
+            Effect::Create { body } => format!("create {}", String::from_utf8_lossy(body)),
             Effect::Patch { body } => format!("patch {}", String::from_utf8_lossy(body)),
             Effect::Delete { uid, resource_version, orphan } => {
                 format!("delete {uid} {resource_version} orphan={orphan}")

@@ -16,11 +16,11 @@ pub use self::limits::Limits;
 
 use crate::denial::Denial;
 use crate::gate;
-use crate::grant::Mode;
 use crate::identity::{Digest, GroupKind, ObjectKey};
 use crate::inventory::{Approval, Entry, Inventory};
 use crate::object::LiveObject;
 use crate::ownership::FIELD_MANAGER;
+use crate::terms::SourceTerms;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use trimtab_compare::managed_fields::{self, Operation};
@@ -32,11 +32,9 @@ const KEEP_VALUE: &str = "disabled";
 /// The same as charts state it.
 const KEEP_OF_CHARTS: (&str, &str) = ("helm.sh/resource-policy", "keep");
 
-/// What is asked of pruning for one source.
+/// What a source's prunings are held to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Whether anything is pruned.
-    pub on: bool,
     /// Hard denials that are lifted for deletions: the second word that some kinds take.
     pub allow: BTreeSet<Denial>,
     /// What is too much at once.
@@ -128,10 +126,8 @@ pub struct Situation<'a> {
     pub state: &'a SourceState,
     /// How many objects the source declares.
     pub declares: usize,
-    /// What is asked for.
-    pub rules: &'a Rules,
-    /// Whether deletions are done or only told.
-    pub mode: Mode,
+    /// What the source is held to.
+    pub terms: &'a SourceTerms,
     /// The live objects of the entries that the source does not declare.
     pub seen: &'a HashMap<ObjectKey, Seen>,
     /// By namespace or definition: what it would take with it, as far as it was looked at.
@@ -169,9 +165,7 @@ pub fn plan(now: &Situation<'_>, declared_by: impl Fn(&ObjectKey) -> Option<Arc<
     let held = limits::held(now, &doomed).map(Arc::new);
     for (key, step) in sequence::steps(now, &doomed) {
         let step = match (&held, step) {
-            (Some(held), Step::Delete | Step::Wait(_) | Step::Look)
-                if held.keys.contains(&key) =>
-            {
+            (Some(held), Step::Delete | Step::Wait(_) | Step::Look) if held.keys.contains(&key) => {
                 Step::Held(held.clone())
             }
             (_, Step::Held(other)) => {
@@ -207,7 +201,7 @@ fn stopped(now: &Situation<'_>, candidates: &[ObjectKey]) -> Option<String> {
         }
         _ => {}
     }
-    if !now.rules.on {
+    if !now.terms.prune {
         return Some(format!("source {} says prune: false", now.inventory.source()));
     }
     candidates.iter().find_map(|key| match now.seen.get(key) {
@@ -220,11 +214,7 @@ fn stopped(now: &Situation<'_>, candidates: &[ObjectKey]) -> Option<String> {
 }
 
 /// The live object of an entry, if it is for us to delete; else what becomes of the entry.
-fn judge<'a>(
-    now: &Situation<'a>,
-    key: &ObjectKey,
-    entry: &Entry,
-) -> Result<&'a LiveObject, Step> {
+fn judge<'a>(now: &Situation<'a>, key: &ObjectKey, entry: &Entry) -> Result<&'a LiveObject, Step> {
     let live = match now.seen.get(key) {
         Some(Seen::Live(live)) => live,
         Some(Seen::Absent) => return Err(Step::Forget("it is gone".into())),
@@ -259,7 +249,7 @@ fn judge<'a>(
     if let Some(owner) = controller(&tree) {
         return Err(Step::Keep(format!("{owner} is its controller, and the one to delete it")));
     }
-    match gate::prune::denied(key, live, now.rules) {
+    match gate::prune::denied(key, live, now.terms) {
         Some(refusal) => Err(Step::Keep(refusal.to_string())),
         None => Ok(live),
     }
@@ -295,7 +285,8 @@ fn holds(key: &ObjectKey, live: &Value<'_>) -> String {
 /// The controller that owns the object.
 fn controller(live: &Value<'_>) -> Option<String> {
     let owners = live.at(&["metadata", "ownerReferences"])?.as_array()?;
-    let owner = owners.iter().find(|it| it.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let owner =
+        owners.iter().find(|it| it.get("controller").and_then(Value::as_bool) == Some(true))?;
     let text = |name| owner.str_at(&[name]).unwrap_or_default();
     Some(format!("{} {}", text("kind"), text("name")))
 }

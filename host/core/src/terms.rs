@@ -6,6 +6,7 @@
 
 use crate::grant::{Mode, Refusal};
 use crate::identity::ObjectKey;
+use crate::prune::Rules;
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,11 +74,19 @@ pub struct SourceTerms {
     pub acts_as: Option<Arc<Account>>,
     /// Whether what the source declares no more may be deleted.
     pub prune: bool,
+    /// How much of that at once, and which kinds.
+    pub deletion: Rules,
 }
 
 impl Default for SourceTerms {
     fn default() -> Self {
-        Self { mode: Mode::Enforce, confined_to: None, acts_as: None, prune: false }
+        Self {
+            mode: Mode::Enforce,
+            confined_to: None,
+            acts_as: None,
+            prune: false,
+            deletion: Rules::default(),
+        }
     }
 }
 

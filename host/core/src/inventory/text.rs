@@ -36,6 +36,22 @@ fn corrupt<T>(message: impl Into<String>) -> Result<T, Corrupt> {
     Err(Corrupt { message: message.into() })
 }
 
+/// The source and the number of a shard, by its own text.
+///
+/// # Errors
+/// The text does not say.
+pub fn heading(text: &[u8]) -> Result<(Arc<str>, usize), Corrupt> {
+    let tree = match trimtab_json::parse(text) {
+        Ok(tree) => tree,
+        Err(error) => return corrupt(error.to_string()),
+    };
+    let shard = tree.get("shard").and_then(Value::as_u64).and_then(|it| usize::try_from(it).ok());
+    match (tree.str_at(&["source"]), shard) {
+        (Some(source), Some(shard)) => Ok((source.into(), shard)),
+        _ => corrupt("it does not say which shard of which source it is"),
+    }
+}
+
 /// What an entry takes as text, at most: with its revision, and with room for escapes in names
 /// that an API server would not take.
 pub(super) fn size(key: &ObjectKey, entry: &Entry) -> usize {

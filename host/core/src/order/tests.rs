@@ -42,6 +42,7 @@ fn of_source(source: &str, key: &ObjectKey, depends_on: &str, spec: &str) -> Arc
         revision: "r".into(),
         origin: Origin { file: "a.yaml".into(), line: 1 },
         ignore: Rules::default(),
+        terms: Arc::default(),
     })
 }
 

@@ -55,7 +55,7 @@ pub(super) fn of(
 }
 
 fn reason(now: &Situation<'_>, open: &[&Doomed<'_>]) -> Option<String> {
-    let Limits { percent, percent_from, number, all_of_a_kind_from } = now.rules.limits;
+    let Limits { percent, percent_from, number, all_of_a_kind_from } = now.terms.deletion.limits;
     let (count, all) = (open.len(), now.inventory.len());
     if count > number {
         return Some(format!("mass_prune: {count} objects would be deleted, more than {number}"));

@@ -33,7 +33,7 @@ fn last(key: &ObjectKey) -> u8 {
 
 fn step(now: &Situation<'_>, it: &Doomed<'_>, before: &Before) -> Step {
     if let Some(first) = before.of(it.key) {
-        return Step::Wait(format!("{first} needs it and goes first"));
+        return Step::Wait(format!("{first} needs it and is still there"));
     }
     if !takes_others(&it.key.group_kind) {
         return Step::Delete;
@@ -48,11 +48,13 @@ fn step(now: &Situation<'_>, it: &Doomed<'_>, before: &Before) -> Step {
         None => return Step::Look,
         Some(Contents::Nothing) => return Step::Delete,
         Some(Contents::Some(what)) => match &*it.key.group_kind.kind {
-            "Namespace" => format!(
-                "namespace_not_empty: {} holds what is not of this source: {what}",
+            "Namespace" => {
+                format!("namespace_not_empty: {} holds what is not to be deleted: {what}", it.key)
+            }
+            _ => format!(
+                "definition_in_use: {} has objects that are not to be deleted: {what}",
                 it.key
             ),
-            _ => format!("definition_in_use: {} has objects that are not of this source: {what}", it.key),
         },
         Some(Contents::Unknown(why)) => {
             format!("what {} would take with it cannot be told: {why}", it.key)
@@ -69,11 +71,13 @@ fn remains_within(now: &Situation<'_>, it: &Doomed<'_>) -> Option<ObjectKey> {
         Some(kind) => key.group_kind == *kind,
         None => key.namespace.as_ref() == Some(&it.key.name),
     };
-    let still = |key: &ObjectKey| matches!(now.seen.get(key), Some(Seen::Live(_)));
-    now.inventory
-        .iter()
-        .find(|(key, entry)| within(key) && still(key) && super::judge(now, key, entry).map_or_else(|step| matches!(step, Step::Going(_)), |_| true))
-        .map(|(key, _)| key.clone())
+    // Looked at is what the source does not declare; of that, what goes or is to go.
+    let goes = |key: &ObjectKey, entry| match super::judge(now, key, entry) {
+        Ok(_) => true,
+        Err(step) => matches!(step, Step::Going(_)),
+    };
+    let ours = now.inventory.iter().filter(|(key, _)| within(key) && now.seen.contains_key(*key));
+    ours.into_iter().find(|(key, entry)| goes(key, entry)).map(|(key, _)| key.clone())
 }
 
 /// The kind that a definition defines.
