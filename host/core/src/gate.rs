@@ -34,6 +34,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Of the parts; for this module's own.
+    fn of(target: Target, effect: Effect, planned: Planned) -> Self {
+        Change { target, effect, planned }
+    }
+
     /// The object to write.
     pub fn target(&self) -> &Target {
         &self.target

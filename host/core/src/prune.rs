@@ -59,6 +59,9 @@ pub enum Seen {
     Live(LiveObject),
     /// It is not.
     Absent,
+    /// The server does not serve its kind: it is gone with its definition, or hidden while an
+    /// aggregated API is away.
+    Unserved,
     /// It cannot be told, and why.
     Unknown(String),
 }
@@ -218,6 +221,9 @@ fn judge<'a>(now: &Situation<'a>, key: &ObjectKey, entry: &Entry) -> Result<&'a 
     let live = match now.seen.get(key) {
         Some(Seen::Live(live)) => live,
         Some(Seen::Absent) => return Err(Step::Forget("it is gone".into())),
+        Some(Seen::Unserved) => {
+            return Err(Step::Keep("the API server does not serve its kind any more".into()));
+        }
         Some(Seen::Unknown(why)) => return Err(Step::Keep(why.clone())),
         None => return Err(Step::Keep("it has not been read yet".into())),
     };

@@ -171,6 +171,11 @@ impl Cluster for Writer {
                 let path = apply_path(&path, *force);
                 (Asked::Apply, Call::send(Verb::Apply, Method::PATCH, path, APPLY, bytes(body)))
             }
+            Effect::Create { body } => {
+                let path = address::collection(&kind, target.key.namespace.as_deref());
+                let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict");
+                (Asked::Create, Call::send(Verb::Create, Method::POST, path, JSON, bytes(body)))
+            }
             Effect::ApplyStatus { body } => {
                 if !kind.has_status {
                     let reason = format!("{} has no status of its own", kind.gvk);

@@ -40,6 +40,7 @@ mod view;
 mod watch;
 
 mod dependents;
+mod made;
 mod impersonate;
 mod refusal;
 mod suspects;
@@ -48,6 +49,7 @@ pub use apply::{FIELD_MANAGER, Writer};
 pub use connect::{ConnectError, Credentials, connect};
 pub use counts::RequestCounts;
 pub use discovery::{ApiKind, Kinds, Lookup};
+pub use made::ShardObject;
 pub use events::{Event, Events};
 pub use request::{ApiServer, RequestError, RequestFailure};
 pub use schema::SchemaIndex;

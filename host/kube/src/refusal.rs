@@ -23,6 +23,8 @@ const INVALID_VERSION: &str = "request to convert CR to an invalid group/version
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
+    /// A new object.
+    Create,
     /// Server-side apply, dry or not.
     Apply,
     /// Server-side apply of the status.
@@ -126,6 +128,7 @@ fn forbidden(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> 
         ));
     }
     let verbs = match asked {
+        Asked::Create => "create",
         Asked::Apply => "create, patch",
         Asked::ApplyStatus | Asked::Patch => "patch",
         Asked::Delete => "delete",

@@ -140,6 +140,7 @@ impl Call {
             Verb::List => "list",
             Verb::Watch => "watch",
             Verb::Rehearse => "rehearse",
+            Verb::Create => "create",
             Verb::Apply | Verb::ApplyStatus => "apply",
             Verb::Patch => "patch",
             Verb::Delete => "delete",

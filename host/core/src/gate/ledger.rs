@@ -56,11 +56,8 @@ pub fn home(namespace: &str) -> Change {
 
 fn change(key: ObjectKey, effect: Effect, action: ActionKind, creates: bool) -> Change {
     let gvk = Gvk::from_api_version("v1", &key.group_kind.kind);
-    Change {
-        target: Target { key, gvk, acts_as: None },
-        effect,
-        planned: Planned { action, paths: Vec::new(), creates, takes: Vec::new() },
-    }
+    let planned = Planned { action, paths: Vec::new(), creates, takes: Vec::new() };
+    Change::of(Target { key, gvk, acts_as: None }, effect, planned)
 }
 
 fn written(object: Object<'_>) -> Arc<[u8]> {

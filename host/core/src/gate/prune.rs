@@ -62,18 +62,13 @@ pub fn prune(
     if let Some(refusal) = denied(key, live, terms) {
         return Err(refusal);
     }
-    Ok(Change {
-        target: Target { key: key.clone(), gvk: gvk.clone(), acts_as: terms.acts_as.clone() },
-        effect: Effect::Delete {
-            uid: live.uid.clone(),
-            resource_version: live.resource_version.clone(),
-            orphan: false,
-        },
-        planned: Planned {
-            action: ActionKind::Delete,
-            paths: Vec::new(),
-            creates: false,
-            takes: Vec::new(),
-        },
-    })
+    let target = Target { key: key.clone(), gvk: gvk.clone(), acts_as: terms.acts_as.clone() };
+    let effect = Effect::Delete {
+        uid: live.uid.clone(),
+        resource_version: live.resource_version.clone(),
+        orphan: false,
+    };
+    let action = ActionKind::Delete;
+    let planned = Planned { action, paths: Vec::new(), creates: false, takes: Vec::new() };
+    Ok(Change::of(target, effect, planned))
 }
