@@ -241,7 +241,17 @@ fn set_namespace(metadata: &mut Object<'_>, namespace: &str) {
 /// # Errors
 /// One [`PlacingError::Duplicate`] for each identity that is declared again.
 pub fn unique(placed: Vec<Desired>) -> Result<HashMap<ObjectKey, Arc<Desired>>, Vec<PlacingError>> {
-    let mut by_key: HashMap<ObjectKey, Arc<Desired>> = HashMap::with_capacity(placed.len());
+    let placed: Vec<Arc<Desired>> = placed.into_iter().map(Arc::new).collect();
+    let errors = duplicates(placed.iter());
+    match errors.is_empty() {
+        true => Ok(placed.into_iter().map(|desired| (desired.key.clone(), desired)).collect()),
+        false => Err(errors),
+    }
+}
+
+/// One [`PlacingError::Duplicate`] for each identity that is declared again.
+pub fn duplicates<'d>(placed: impl Iterator<Item = &'d Arc<Desired>>) -> Vec<PlacingError> {
+    let mut by_key: HashMap<&ObjectKey, &Desired> = HashMap::new();
     let mut errors = Vec::new();
     for desired in placed {
         match by_key.get(&desired.key) {
@@ -251,11 +261,11 @@ pub fn unique(placed: Vec<Desired>) -> Result<HashMap<ObjectKey, Arc<Desired>>, 
                 second: desired.origin.clone(),
             }),
             None => {
-                by_key.insert(desired.key.clone(), Arc::new(desired));
+                by_key.insert(&desired.key, desired);
             }
         }
     }
-    if errors.is_empty() { Ok(by_key) } else { Err(errors) }
+    errors
 }
 
 /// In which order kinds are looked at first: what others need comes before them, and admission
@@ -286,8 +296,12 @@ mod tests {
 
     fn placed(json: &str, scope: Scope) -> Desired {
         let manifest = manifest(json, "a.yaml", 1);
-        let revision =
-            Revision { source: "s".into(), id: "r".into(), manifests: vec![manifest.clone()], provenance: Default::default() };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![manifest.clone()],
+            provenance: Default::default(),
+        };
         place(&revision, &manifest, scope, "default").unwrap()
     }
 
@@ -385,7 +399,12 @@ mod tests {
                 r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s","namespace":"n"}},{content}}}"#
             );
             let manifest = manifest(&json, "a.yaml", 1);
-            let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![], provenance: Default::default() };
+            let revision = Revision {
+                source: "s".into(),
+                id: "r".into(),
+                manifests: vec![],
+                provenance: Default::default(),
+            };
             place(&revision, &manifest, Scope::Namespaced, "default").map(drop)
         };
         assert!(secret(r#""data":{"a":"aHVudGVyMg=="}"#).is_ok());
@@ -410,7 +429,12 @@ mod tests {
     fn two_declarations_of_one_object_are_refused_and_both_are_named() {
         let json = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w","namespace":"n"}}"#;
         let old = json.replace("apps/v1", "apps/v1beta1");
-        let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![], provenance: Default::default() };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![],
+            provenance: Default::default(),
+        };
         let all = [manifest(json, "a.yaml", 1), manifest(&old, "b.yaml", 7)]
             .map(|m| place(&revision, &m, Scope::Namespaced, "default").unwrap());
         let errors = unique(all.to_vec()).unwrap_err();

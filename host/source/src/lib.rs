@@ -21,6 +21,7 @@ mod error;
 pub mod git;
 mod identity;
 mod json_text;
+mod kept;
 mod keys;
 pub mod limits;
 mod manifest;
@@ -32,9 +33,10 @@ mod writer;
 mod yaml;
 
 pub use directory::{Directory, read_documents};
-pub use git::location::{Location, LocationError, parse_location};
 pub use error::{Problem, ProblemCode, SourceError};
-pub use watch::{SourceUpdate, WatchOptions, watch};
+pub use git::location::{Location, LocationError, parse_location};
+pub use kept::Kept;
+pub use watch::{SourceUpdate, WatchOptions, watch, watch_asked};
 
 use sha2::Digest as _;
 use std::path::PathBuf;

@@ -23,6 +23,8 @@ pub enum SourceUpdate {
     /// It could not be read, for another reason than the last time. Whoever listens keeps the last
     /// revision that was loaded, and prunes nothing.
     Failed(SourceError),
+    /// A look that was asked for is over; what it found other than before came first.
+    Looked,
 }
 
 /// When to look again.
@@ -57,7 +59,8 @@ impl Default for WatchOptions {
     }
 }
 
-/// Reads the source now and after each change, until the receiver is dropped.
+/// Reads the source now and after each change, until the receiver is dropped. Whoever listens calls
+/// [`Source::accept`] before using a revision.
 ///
 /// # Guarantees
 /// An update comes first in any case, later ones only when the revision's id or the error differs
@@ -67,8 +70,19 @@ impl Default for WatchOptions {
 /// # Assumptions
 /// Runs in a tokio runtime. The channel closes by itself only if the source panicked.
 pub fn watch(source: Arc<dyn Source>, options: WatchOptions) -> mpsc::Receiver<SourceUpdate> {
+    let (_, asked) = mpsc::channel(1);
+    watch_asked(source, options, asked)
+}
+
+/// As [`watch()`], and also looks whenever it is asked to, at once; [`SourceUpdate::Looked`] follows
+/// each such look.
+pub fn watch_asked(
+    source: Arc<dyn Source>,
+    options: WatchOptions,
+    asked: mpsc::Receiver<()>,
+) -> mpsc::Receiver<SourceUpdate> {
     let (updates, receiver) = mpsc::channel(1);
-    tokio::spawn(follow(source, options, updates));
+    tokio::spawn(follow(source, options, updates, asked));
     receiver
 }
 
@@ -76,8 +90,10 @@ async fn follow(
     source: Arc<dyn Source>,
     options: WatchOptions,
     updates: mpsc::Sender<SourceUpdate>,
+    mut asked: mpsc::Receiver<()>,
 ) {
     let (hint, mut hints) = mpsc::channel(1);
+    let mut answers = false;
     let mut follower = Follower {
         source,
         watcher: Watcher { hint, debounce: options.debounce, running: None },
@@ -104,9 +120,13 @@ async fn follow(
         {
             return;
         }
+        if std::mem::take(&mut answers) && updates.send(SourceUpdate::Looked).await.is_err() {
+            return;
+        }
         let pause = options.pause(follower.failures);
         tokio::select! {
             () = updates.closed() => return,
+            Some(()) = asked.recv() => answers = true,
             _ = hints.recv() => {}
             () = tokio::time::sleep(pause) => {}
         }
@@ -130,7 +150,7 @@ impl Follower {
         self.watcher.cover(&self.source.watched_paths());
         let (now, read) = match self.source.fingerprint() {
             Ok(now) if self.read_at.is_some_and(|before| before.still_holds(&now)) => return None,
-            Ok(now) => (Some(now), self.read()),
+            Ok(now) => (Some(now), self.source.read()),
             Err(error) => (None, Err(error)),
         };
         // What may pass by itself leaves no mark in the content: it is tried again.
@@ -146,13 +166,6 @@ impl Follower {
             Ok(revision) => SourceUpdate::Loaded(revision),
             Err(error) => SourceUpdate::Failed(error),
         })
-    }
-
-    /// A revision that the source has noted, so that a restart knows what was in force.
-    fn read(&self) -> Result<Revision, SourceError> {
-        let revision = self.source.read()?;
-        self.source.accept(&revision)?;
-        Ok(revision)
     }
 }
 

@@ -189,13 +189,20 @@ pub(crate) struct HostLine {
     pub(crate) message: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct SourceLine {
     pub(crate) source: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) revision: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<String>,
+    /// Objects that are not taken, while the rest of the revision is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refused: Vec<String>,
+    /// It was in force before this run, and the source could not be read since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) from_before: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,10 +13,13 @@ mod grants;
 mod journal;
 mod plugins;
 mod rbac;
+mod requests;
 mod round;
 mod schemas;
 mod secrets;
 mod signing;
+mod sources;
+mod suspension;
 
 mod output;
 mod timestamp;

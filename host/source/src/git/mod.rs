@@ -13,20 +13,9 @@
 //! never is a work tree, an index, a hook, a filter, a submodule or a credential in it, and no
 //! configuration of a user or of the system is taken into account.
 
-mod content;
-mod fetch;
-mod files;
-mod http;
-mod link;
 pub mod location;
-mod mirror;
 mod names;
-mod process;
-mod source;
 pub mod trust;
-mod words;
-
-pub use source::Git;
 
 use crate::limits;
 use location::Url;
@@ -34,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a source of Git is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitOptions {
     /// Where the repository is.
     pub url: Url,
@@ -129,10 +118,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            received_bytes: limits::MAX_RECEIVED_BYTES,
-            object_bytes: limits::MAX_OBJECT_BYTES,
-        }
+        Self { received_bytes: limits::MAX_RECEIVED_BYTES, object_bytes: limits::MAX_OBJECT_BYTES }
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod plugin;
 pub(crate) mod rbac;
 pub(crate) mod run;
 mod sign;
+pub(crate) mod source;
 
 use crate::cli::ClusterArgs;
 use trimtab_kube::{ApiServer, Credentials};

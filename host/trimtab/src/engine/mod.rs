@@ -15,8 +15,11 @@ mod health;
 mod lookups;
 mod reads;
 mod report;
+mod requests;
 mod rules;
 mod settled;
+mod sources;
+mod status;
 mod waves;
 
 use self::budgets::Windows;
@@ -25,10 +28,12 @@ use self::health::Healths;
 use self::reads::Readers;
 use self::rules::RuleWatch;
 use self::settled::KeyState;
+use self::sources::{Incoming, Sources};
 use self::waves::Waves;
-use crate::config::SourceConfig;
+use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
+use crate::suspension::Suspension;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,18 +42,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
-use trimtab_core::object::Revision;
 use trimtab_core::ports::Clock;
 use trimtab_core::queue::Queue;
 use trimtab_core::record::Record;
 use trimtab_core::redact::Redactor;
 use trimtab_kube::{Events, Store, Writer};
-use trimtab_source::SourceUpdate;
 
-pub(crate) use self::desired::place;
+pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
+pub(crate) use self::status::{SourceStatus, Status as SourcesStatus, read as read_sources};
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
 /// sandbox; more than this only queues there.
@@ -68,8 +72,8 @@ const ONCE_TRIES: u32 = 3;
 
 /// How the engine is to run.
 pub(crate) struct Options {
-    /// Where desired state comes from, and what to ignore in it.
-    pub(crate) source: SourceConfig,
+    /// Where desired state comes from, as it was at the start.
+    pub(crate) config: Config,
     /// One round, then stop.
     pub(crate) once: bool,
     /// State directory.
@@ -81,7 +85,7 @@ pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) events: Events,
     pub(crate) writer: Writer,
-    pub(crate) source: mpsc::Receiver<SourceUpdate>,
+    pub(crate) configs: mpsc::Receiver<ConfigUpdate>,
     pub(crate) registry: watch::Receiver<Arc<Registry>>,
     pub(crate) journal: Arc<JournalFile>,
     pub(crate) redactor: Arc<Redactor>,
@@ -93,10 +97,16 @@ pub(crate) struct Engine {
     options: Options,
     parts: Parts,
     started: Instant,
-    revision: Option<Revision>,
-    awaiting_kinds: Option<Revision>,
-    source_problem: Option<String>,
+    /// What is configured now.
+    config: Arc<Config>,
+    sources: Sources,
+    incoming: mpsc::Receiver<Incoming>,
     desired: DesiredState,
+    /// Something was in force already.
+    placed_once: bool,
+    requests_looked_at: Instant,
+    /// Plugins that are not asked because somebody said so, by name.
+    suspended_plugins: HashMap<String, Suspension>,
     /// What Secrets hold, declared or live, may be other than the redactor knows.
     secrets_moved: bool,
     keys: HashMap<ObjectKey, KeyState>,
@@ -154,17 +164,21 @@ impl Engine {
         let now = Instant::now();
         let applied = crate::journal::written_uids(&options.state);
         let facts = Arc::new(FactsCache::new(parts.store.clone()));
+        let (sources, incoming) = Sources::new();
         Self {
             schemas: facts.follow(),
             facts,
-            rules: RuleWatch::new(&options.source.ignore, now),
+            rules: RuleWatch::new(now),
             options,
             parts,
             started: now,
-            revision: None,
-            awaiting_kinds: None,
-            source_problem: None,
+            config: Arc::default(),
+            sources,
+            incoming,
             desired: DesiredState::default(),
+            placed_once: false,
+            requests_looked_at: now,
+            suspended_plugins: HashMap::new(),
             secrets_moved: false,
             keys: HashMap::new(),
             applied,
@@ -192,12 +206,18 @@ impl Engine {
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Summary> {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
+        self.forget_requests();
+        self.take_config(self.options.config.clone());
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
             self.release_waves();
             self.start_passes();
             self.tell_idle_rules();
             self.take_releases();
+            self.take_requests();
+            self.begin();
+            self.accept_again();
+            self.tell_sources();
             self.tell_counts();
             if self.options.once && self.round_is_over() {
                 break;
@@ -206,10 +226,8 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => {}
                 Some(passed) = self.passes.join_next() => self.end_pass(passed),
-                update = self.parts.source.recv() => match update {
-                    Some(update) => self.take_source(update),
-                    None => anyhow::bail!("the source's watcher ended; this is a defect of the host"),
-                },
+                Some(incoming) = self.incoming.recv() => self.take_incoming(incoming)?,
+                Some(update) = self.parts.configs.recv() => self.take_config_update(update),
                 Some(event) = self.parts.events.next() => self.take_events(event),
                 Some(kinds) = self.schemas.recv() => self.schemas_changed(&kinds),
                 Ok(()) = self.parts.registry.changed() => self.take_registry(),
@@ -218,6 +236,7 @@ impl Engine {
         }
         self.stop_passes().await;
         self.tell_plugins();
+        self.tell_sources();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         Ok(summary)
@@ -250,18 +269,24 @@ impl Engine {
         let discover = self.discover_at.map(|at| at.saturating_duration_since(Instant::now()));
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
         let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
-        [queue, discover, release].into_iter().flatten().fold(beat, Duration::min)
+        let requests = Some(requests::LOOK_EVERY);
+        let wakes = [queue, discover, release, requests, self.begin_due()];
+        wakes.into_iter().flatten().fold(beat, Duration::min)
     }
 
-    /// The source was read and every kind of it has an answer.
+    /// Something is in force, every source was heard of, and every kind has an answer.
     fn is_ready(&self) -> bool {
-        self.revision.is_some()
+        self.placed_once
+            && self.sources.all_answered()
             && self.desired.objects.values().all(|desired| self.answered.contains(&desired.gvk))
     }
 
     fn round_is_over(&self) -> bool {
-        if self.revision.is_none() {
-            return self.source_problem.is_some();
+        if !self.sources.begun || !self.sources.all_answered() {
+            return false;
+        }
+        if !self.sources.some_in_force() {
+            return self.sources.iter().all(|entry| entry.problem.is_some());
         }
         let idle = self.waves.is_empty()
             && self.passes.is_empty()
@@ -278,7 +303,8 @@ impl Engine {
 
     /// How things stand.
     fn summary(&self) -> Summary {
-        Summary::new(&self.desired, &self.keys, self.source_problem.clone())
+        let lines = self.sources.iter().map(status::summary_line).collect();
+        Summary::new(&self.desired, &self.keys, lines)
     }
 }
 

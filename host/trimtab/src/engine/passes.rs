@@ -6,7 +6,7 @@ use super::{
 };
 use crate::plugins::Served;
 use crate::secrets;
-use crate::timestamp::now_ms;
+use crate::timestamp::{now_ms, to_the_second};
 use std::sync::Arc;
 use std::time::Instant;
 use trimtab_core::budget::Allowance;
@@ -77,8 +77,13 @@ impl Engine {
         let lookups =
             Arc::new(lookups::FromStore::new(self.parts.store.clone(), served.power.clone()));
         let clock = Monotonic(self.started);
-        let bounds =
-            Bounds { accounts: self.desired.accounts.clone(), allowance: self.allowance(&served) };
+        let since_ms = self.keys.get(&snapshot.key).and_then(KeyState::suspended_since_ms);
+        let bounds = Bounds {
+            accounts: self.desired.accounts(&snapshot.desired.source),
+            allowance: self.allowance(&served),
+            suspended: self.suspension(&snapshot.desired.source, &served.power.plugin.name),
+            resumed_from: since_ms.map(to_the_second),
+        };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
             let judge = health::Watched::new(match &hold {

@@ -33,6 +33,8 @@ pub(super) struct KeyState {
     /// The schema changed after the pass that is under way began.
     outdated: bool,
     fights: Fights,
+    /// Since when it is suspended, or was until its next whole pass (milliseconds since the epoch).
+    suspended_since_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,7 @@ impl KeyState {
         let settled = record.outcome.next() == Next::Settle;
         self.memo = (settled && !self.outdated).then(|| Memo::after(record, stamp));
         self.fights.ended(record);
+        self.note_suspension(record);
         let last = Last {
             outcome: lasting(&record.outcome),
             differences: record
@@ -121,6 +124,33 @@ impl KeyState {
         }
         self.last = Some(last);
         new
+    }
+
+    fn note_suspension(&mut self, record: &Record) {
+        match record.outcome {
+            Outcome::Suspended(_) => {
+                self.suspended_since_ms.get_or_insert(record.at_ms);
+            }
+            // It was not looked at as far as its differences.
+            Outcome::Stale
+            | Outcome::Unknown(_)
+            | Outcome::Waiting(_)
+            | Outcome::Failed { .. }
+            | Outcome::Fault(_) => {}
+            _ => self.suspended_since_ms = None,
+        }
+    }
+
+    /// It was suspended since then, and is not any more.
+    pub(super) fn resumed(&mut self, since_ms: u64) {
+        let earlier = self.suspended_since_ms.map_or(since_ms, |known| known.min(since_ms));
+        self.suspended_since_ms = Some(earlier);
+        self.touched(Trigger::Request);
+    }
+
+    /// Since when it is or was suspended, if no whole pass came after that.
+    pub(super) fn suspended_since_ms(&self) -> Option<u64> {
+        self.suspended_since_ms
     }
 
     /// No plugin claims it.
@@ -169,9 +199,27 @@ pub(crate) struct Summary {
     pub(crate) converged: usize,
     /// Every other object, with the reason.
     pub(crate) unsettled: Vec<Unsettled>,
-    /// Why the source's newest content is not in force.
+    /// Why the newest content of sources is not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source_problem: Option<String>,
+    /// Each source.
+    pub(crate) sources: Vec<SourceLine>,
+}
+
+/// How a source ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SourceLine {
+    /// Its name.
+    pub(crate) name: String,
+    /// What is in force of it, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) revision: Option<String>,
+    /// Why its newest content is not, and since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem_since: Option<String>,
 }
 
 /// An object that is not as declared.
@@ -192,8 +240,10 @@ impl Summary {
     pub(super) fn new(
         desired: &DesiredState,
         keys: &HashMap<ObjectKey, KeyState>,
-        source_problem: Option<String>,
+        sources: Vec<SourceLine>,
     ) -> Self {
+        let problems: Vec<String> =
+            sources.iter().filter_map(|source| told(source, sources.len() == 1)).collect();
         let mut unsettled: Vec<Unsettled> = desired
             .unplaced
             .iter()
@@ -204,6 +254,12 @@ impl Summary {
                 reason: unplaced.reason.clone(),
             })
             .collect();
+        unsettled.extend(desired.refused.iter().map(|refused| Unsettled {
+            object: refused.object.clone(),
+            origin: refused.origin.clone(),
+            outcome: "refused".into(),
+            reason: refused.reason.clone(),
+        }));
         let mut converged = 0;
         for (key, object) in &desired.objects {
             let last = keys.get(key).and_then(|state| state.last.as_ref());
@@ -227,10 +283,11 @@ impl Summary {
         }
         unsettled.sort();
         Self {
-            objects: desired.objects.len() + desired.unplaced.len(),
+            objects: converged + unsettled.len(),
             converged,
             unsettled,
-            source_problem,
+            source_problem: (!problems.is_empty()).then(|| problems.join("\n")),
+            sources,
         }
     }
 
@@ -238,6 +295,12 @@ impl Summary {
     pub(crate) fn is_converged(&self) -> bool {
         self.unsettled.is_empty() && self.source_problem.is_none()
     }
+}
+
+/// A source's problem, with its name where there are others.
+fn told(source: &SourceLine, alone: bool) -> Option<String> {
+    let problem = source.problem.as_ref()?;
+    Some(if alone { problem.clone() } else { format!("{}: {problem}", source.name) })
 }
 
 impl fmt::Display for Summary {
