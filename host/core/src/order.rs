@@ -191,6 +191,11 @@ impl Order {
         self.blocked.contains_key(key)
     }
 
+    /// What waits for what it needs.
+    pub fn blocked(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.blocked.keys()
+    }
+
     /// Whether some object waits for what it needs.
     pub fn some_blocked(&self) -> bool {
         !self.blocked.is_empty()

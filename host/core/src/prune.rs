@@ -146,13 +146,18 @@ pub fn plan(now: &Situation<'_>, declared_by: impl Fn(&ObjectKey) -> Option<Arc<
     if candidates.is_empty() {
         return plan;
     }
-    plan.stopped = stopped(now, &candidates);
+    let closed = closed(now);
+    plan.stopped = closed.clone().or_else(|| unread(now, &candidates));
     let mut doomed: Vec<Doomed<'_>> = Vec::new();
     for key in candidates {
         let Some((key, entry)) = now.inventory.entry(&key) else { continue };
         if let Some(other) = declared_by(key) {
             let step = Step::Forget(format!("source {other} declares it now"));
             plan.steps.push((key.clone(), step));
+            continue;
+        }
+        if let Some(why) = &closed {
+            plan.steps.push((key.clone(), Step::Keep(why.clone())));
             continue;
         }
         match judge(now, key, entry) {
@@ -191,8 +196,8 @@ struct Doomed<'a> {
     live: &'a LiveObject,
 }
 
-/// Why nothing of the source is pruned.
-fn stopped(now: &Situation<'_>, candidates: &[ObjectKey]) -> Option<String> {
+/// Why nothing of the source is pruned, whatever is there.
+fn closed(now: &Situation<'_>) -> Option<String> {
     match now.state {
         SourceState::Not(why) => return Some(why.clone()),
         SourceState::InForce(_) if now.declares == 0 => {
@@ -204,9 +209,11 @@ fn stopped(now: &Situation<'_>, candidates: &[ObjectKey]) -> Option<String> {
         }
         _ => {}
     }
-    if !now.terms.prune {
-        return Some(format!("source {} says prune: false", now.inventory.source()));
-    }
+    (!now.terms.prune).then(|| format!("source {} says prune: false", now.inventory.source()))
+}
+
+/// Of which object it is not known whether it is there: then nothing of the source is pruned.
+fn unread(now: &Situation<'_>, candidates: &[ObjectKey]) -> Option<String> {
     candidates.iter().find_map(|key| match now.seen.get(key) {
         Some(Seen::Unknown(why)) => {
             Some(format!("prune_incomplete: whether {key} is there cannot be told: {why}"))
@@ -261,7 +268,11 @@ fn judge<'a>(now: &Situation<'a>, key: &ObjectKey, entry: &Entry) -> Result<&'a 
     }
 }
 
-/// Whether we ever applied it, by managedFields.
+/// Whether we ever applied this live object, by its managedFields.
+pub fn is_made_by_us(live: &[u8]) -> bool {
+    trimtab_json::parse(live).is_ok_and(|tree| is_ours(&tree))
+}
+
 fn is_ours(live: &Value<'_>) -> bool {
     managed_fields::entries(live).any(|entry| {
         entry.manager == FIELD_MANAGER

@@ -48,6 +48,8 @@ pub(crate) enum Event {
     Source(SourceLine),
     /// A plugin was loaded, replaced, removed or refused.
     Plugin(PluginLine),
+    /// What becomes of an object that its source declares no more.
+    Prune(PruneLine),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -206,6 +208,63 @@ pub(crate) struct SourceLine {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PruneLine {
+    pub(crate) object: ObjectLine,
+    pub(crate) step: PruneStep,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
+    pub(crate) source: String,
+    /// What is in force of the source: it does not declare the object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) revision: String,
+    /// UID by the inventory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) uid: Option<String>,
+}
+
+/// What happens to an object that is to be pruned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PruneStep {
+    /// The intent: its deletion is about to be asked for.
+    Deleting,
+    /// It is gone.
+    Deleted,
+    /// Its deletion goes on.
+    Going,
+    /// Others go first.
+    Waiting,
+    /// It waits for a person.
+    Held,
+    /// It stays, and in the inventory too.
+    Kept,
+    /// It left the inventory.
+    Forgotten,
+    /// Its deletion was refused, and is tried again.
+    Failed,
+    /// The source is only observed.
+    WouldDelete,
+}
+
+impl PruneStep {
+    /// The word used in output.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleting => "deleting",
+            Self::Deleted => "deleted",
+            Self::Going => "going",
+            Self::Waiting => "waiting",
+            Self::Held => "held",
+            Self::Kept => "kept",
+            Self::Forgotten => "forgotten",
+            Self::Failed => "failed",
+            Self::WouldDelete => "would-delete",
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PluginLine {
     pub(crate) file: String,
     pub(crate) event: String,
@@ -258,6 +317,12 @@ impl JournalFile {
     /// A line about a plugin.
     pub(crate) fn plugin(&self, line: PluginLine) -> Result<(), JournalError> {
         self.append(Event::Plugin(line), false)
+    }
+
+    /// What becomes of an object that is to be pruned; an intent is on disk when this returns.
+    pub(crate) fn prune(&self, line: PruneLine) -> Result<(), JournalError> {
+        let durable = line.step == PruneStep::Deleting;
+        self.append(Event::Prune(line), durable)
     }
 
     /// A pass, with the time since the event that caused it.

@@ -11,6 +11,7 @@ mod engine;
 mod generic;
 mod grants;
 mod journal;
+mod made;
 mod plugins;
 mod rbac;
 mod requests;

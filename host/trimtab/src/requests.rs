@@ -37,6 +37,13 @@ pub(crate) enum Ask {
         /// Its name.
         name: String,
     },
+    /// Do the deletions of a source that are held under this digest.
+    Approve {
+        /// The source.
+        source: String,
+        /// The digest.
+        digest: String,
+    },
     /// Look at them again.
     Resume {
         /// Source or plugin.

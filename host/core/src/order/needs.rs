@@ -89,6 +89,7 @@ pub struct Needs {
     by: HashMap<Dependency, Vec<ObjectKey>>,
     circles: HashMap<ObjectKey, Arc<str>>,
     undeclared: BTreeSet<ObjectKey>,
+    definitions: HashMap<GroupKind, ObjectKey>,
     sources: BTreeSet<Arc<str>>,
 }
 
@@ -127,6 +128,7 @@ impl Needs {
             }
             needs.of.insert(key.clone(), of);
         }
+        needs.definitions = definitions;
         needs.circles = circles(&needs.of, desired, &needs.sources);
         needs
     }
@@ -144,6 +146,11 @@ impl Needs {
     /// Needed objects that no source declares: to be watched for those that need them.
     pub fn undeclared(&self) -> &BTreeSet<ObjectKey> {
         &self.undeclared
+    }
+
+    /// The declared definition that makes this kind.
+    pub fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectKey> {
+        self.definitions.get(kind)
     }
 
     /// Sources that others depend on.

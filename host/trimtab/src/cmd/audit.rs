@@ -6,6 +6,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use trimtab_core::identity::ObjectKey;
 
 /// What the host found and did.
 #[derive(Debug, Subcommand)]
@@ -109,6 +110,7 @@ fn object_of(line: &Line) -> Option<&ObjectLine> {
     match &line.event {
         Event::Pass(pass) => Some(&pass.object),
         Event::Intent(intent) => Some(&intent.object),
+        Event::Prune(prune) => Some(&prune.object),
         Event::Host(_) | Event::Source(_) | Event::Plugin(_) => None,
     }
 }
@@ -123,6 +125,14 @@ fn told(line: &Line) -> String {
             name(&intent.object),
             intent.plugin.name,
             intent.plugin.version
+        ),
+        Event::Prune(prune) => format!(
+            "{time}  prune {} {}{}  (source {}, revision {})\n",
+            prune.step.as_str(),
+            ObjectKey::from(&prune.object),
+            if prune.message.is_empty() { String::new() } else { format!(": {}", prune.message) },
+            prune.source,
+            prune.revision,
         ),
         Event::Host(host) => format!("{time}  host {} {}\n", host.event, host.message),
         Event::Source(source) if source.problems.is_empty() => {

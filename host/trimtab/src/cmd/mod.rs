@@ -6,6 +6,7 @@ pub(crate) mod diff;
 mod inspect;
 pub(crate) mod plugin;
 pub(crate) mod rbac;
+pub(crate) mod remove;
 pub(crate) mod run;
 mod sign;
 pub(crate) mod source;

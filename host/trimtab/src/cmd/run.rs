@@ -43,6 +43,9 @@ pub(crate) struct Run {
     /// Directory of the host's own state: journal, keys, compiled plugins.
     #[arg(long, value_name = "DIR", default_value = ".trimtab")]
     state: PathBuf,
+    /// Namespace of the inventory: ConfigMaps that say what was made for each source.
+    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
+    inventory_namespace: String,
     /// One full round, then exit.
     #[arg(long)]
     once: bool,
@@ -98,7 +101,12 @@ impl Run {
             redactor: Arc::new(Redactor::new(state.redaction_key)),
             pulse,
         };
-        let options = Options { config, once: self.once, state: self.state.clone() };
+        let options = Options {
+            config,
+            once: self.once,
+            state: self.state.clone(),
+            inventory_namespace: self.inventory_namespace.clone(),
+        };
         if self.once {
             let (stop, after) = (stop.clone(), Duration::from_secs(self.timeout));
             tokio::spawn(async move {

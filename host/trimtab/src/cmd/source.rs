@@ -26,6 +26,10 @@ pub(crate) enum Source {
     Show(Show),
     /// Have the host look at a source now, and wait until it has.
     Sync(Sync),
+    /// Have the host do deletions that it holds, by their digest.
+    Approve(Approve),
+    /// Say what becomes of the objects of a source that is configured no more.
+    Remove(Box<super::remove::Remove>),
     /// Have the host look no more at the objects of a source.
     Suspend(Suspend),
     /// Have the host look at them again, once it was shown what changed meanwhile.
@@ -62,6 +66,16 @@ pub(crate) struct Sync {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// The source's name.
+    name: String,
+    /// The digest under which they are held, as `trimtab source show` has it.
+    digest: String,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Suspend {
     /// The source's name.
     name: String,
@@ -93,6 +107,8 @@ impl Source {
             Self::List(list) => list.run(),
             Self::Show(show) => show.run(),
             Self::Sync(sync) => sync.run(),
+            Self::Approve(it) => it.run(),
+            Self::Remove(it) => it.run(),
             Self::Suspend(it) => suspend(&it.state.state, Sort::Source, &it.name),
             Self::Resume(it) => resume(&it.state.state, Sort::Source, &it.name, it.yes),
         }
@@ -178,9 +194,13 @@ fn story(source: &SourceStatus) -> String {
     line("target namespace", &or(&source.target_namespace, "any"));
     line("service account", &or(&source.service_account, "the host's own"));
     line("prune", if source.prune { "yes" } else { "no" });
+    line("made", &source.made.to_string());
     line("depends on", &source.depends_on.join(", "));
     if let Some(told) = &source.problem {
         let _ = writeln!(text, "not in force since {}:\n  {}", told.since, indented(&told.message));
+    }
+    for held in &source.held {
+        let _ = writeln!(text, "held: {held}");
     }
     for refused in &source.refused {
         let _ = writeln!(
@@ -204,6 +224,14 @@ impl Sync {
         let asked = Ask::Sync { source: self.name };
         let patience = Duration::from_secs(self.timeout);
         println!("{}", ask(&self.state.state, &asked, patience)?);
+        Ok(0)
+    }
+}
+
+impl Approve {
+    fn run(self) -> anyhow::Result<u8> {
+        let asked = Ask::Approve { source: self.name, digest: self.digest };
+        println!("{}", ask(&self.state.state, &asked, PATIENCE)?);
         Ok(0)
     }
 }

@@ -2,13 +2,15 @@
 
 use super::git::Git;
 use super::ignore::{Ignore, scoped};
-use super::{Config, Deletion, Place, SourceConfig, checked_name, duration};
+use super::{Config, Place, SourceConfig, checked_name, duration};
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trimtab_core::denial::Denial;
 use trimtab_core::grant::Mode;
+use trimtab_core::prune::{Limits, Rules};
 use trimtab_core::terms::{Account, SourceTerms, is_label};
 
 /// `apiVersion` of configuration files.
@@ -73,8 +75,10 @@ impl ModeWord {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct DeletionWords {
-    percent_at_most: Option<u8>,
-    objects_at_most: Option<u32>,
+    percent_at_most: Option<u32>,
+    objects_at_most: Option<usize>,
+    #[serde(default)]
+    allow: Vec<Spanned<String>>,
 }
 
 /// Where a text stands: for messages, and for the files that it names.
@@ -178,10 +182,8 @@ fn of(source: Spanned<Source>, at: &At<'_>) -> Result<SourceConfig, String> {
         confined_to: target.map(|(target, _)| target.into()),
         acts_as: source.service_account.map(account).transpose()?,
         prune: source.prune,
+        deletion: source.deletion.map(|words| deletion(&words, at)).transpose()?.unwrap_or_default(),
     });
-    if let Some(words) = source.deletion {
-        config.deletion = deletion(&words, at)?;
-    }
     config.depends_on = source.depends_on.into_iter().map(|name| name.value).collect();
     for entry in source.ignore {
         let place = format!("{}:{}", at.origin, entry.referenced.line());
@@ -190,14 +192,23 @@ fn of(source: Spanned<Source>, at: &At<'_>) -> Result<SourceConfig, String> {
     Ok(config)
 }
 
-fn deletion(words: &Spanned<DeletionWords>, at: &At<'_>) -> Result<Deletion, String> {
-    let usual = Deletion::default();
-    let limits = Deletion {
-        percent_at_most: words.value.percent_at_most.unwrap_or(usual.percent_at_most),
-        objects_at_most: words.value.objects_at_most.unwrap_or(usual.objects_at_most),
+fn deletion(words: &Spanned<DeletionWords>, at: &At<'_>) -> Result<Rules, String> {
+    let usual = Limits::default();
+    let limits = Limits {
+        percent: words.value.percent_at_most.unwrap_or(usual.percent),
+        number: words.value.objects_at_most.unwrap_or(usual.number),
+        ..usual
     };
-    if limits.percent_at_most > 100 {
+    if limits.percent > 100 {
         return Err(at.wrong(words, "deletion: percentAtMost is not between 0 and 100"));
     }
-    Ok(limits)
+    let denial = |word: &Spanned<String>| {
+        Denial::parse(&word.value).ok_or_else(|| {
+            let known: Vec<&str> = Denial::ALL.iter().map(|denial| denial.as_str()).collect();
+            let why = format!("deletion: allow: {:?} is none of {}", word.value, known.join(", "));
+            at.wrong(word, &why)
+        })
+    };
+    let allow = words.value.allow.iter().map(denial).collect::<Result<_, _>>()?;
+    Ok(Rules { allow, limits })
 }

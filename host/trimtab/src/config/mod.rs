@@ -53,8 +53,6 @@ pub(crate) struct SourceConfig {
     /// What its objects are held to. Another value whenever anything in the configuration of the
     /// source is another.
     pub(crate) terms: Arc<SourceTerms>,
-    /// How much may be deleted of it without a person's word.
-    pub(crate) deletion: Deletion,
     /// Sources that come before it.
     pub(crate) depends_on: Vec<String>,
     /// What to ignore, in which objects.
@@ -68,21 +66,6 @@ pub(crate) enum Place {
     Directory(PathBuf),
     /// A folder of a repository of Git.
     Git(Box<GitOptions>),
-}
-
-/// How much of a source may be deleted at once before a person is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deletion {
-    /// Share of what is in force, in percent.
-    pub(crate) percent_at_most: u8,
-    /// Objects.
-    pub(crate) objects_at_most: u32,
-}
-
-impl Default for Deletion {
-    fn default() -> Self {
-        Self { percent_at_most: 30, objects_at_most: 50 }
-    }
 }
 
 impl SourceConfig {
@@ -99,7 +82,6 @@ impl SourceConfig {
             suspend: false,
             namespace: DEFAULT_NAMESPACE.into(),
             terms: Arc::default(),
-            deletion: Deletion::default(),
             depends_on: Vec::new(),
             ignore: Vec::new(),
         }

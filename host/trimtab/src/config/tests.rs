@@ -91,7 +91,8 @@ fn every_key_of_a_source_is_read() {
     assert_eq!((terms.mode, terms.prune), (Mode::Observe, true));
     assert_eq!((terms.confined_to.as_deref(), &*tenant.namespace), (Some("tenant"), "tenant"));
     assert_eq!(terms.acts_as.as_ref().unwrap().user(), "system:serviceaccount:tenant:deployer");
-    assert_eq!((tenant.deletion.percent_at_most, tenant.deletion.objects_at_most), (10, 50));
+    let limits = tenant.terms.deletion.limits;
+    assert_eq!((limits.percent, limits.number), (10, 50));
     assert_eq!(tenant.depends_on, ["base"]);
     assert_eq!(config.get("base").unwrap().terms.confined_to, None);
 }

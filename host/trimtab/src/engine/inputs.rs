@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
+use trimtab_core::order::needs::Dependency;
 use trimtab_core::record::Trigger;
 use trimtab_core::redact::is_sensitive;
 use trimtab_kube::{Event, Lookup};
@@ -30,13 +31,15 @@ impl Engine {
             self.moved_at = Instant::now();
         }
         for key in &changes.gone {
-            tracing::info!("{key} left its source; it stays in the cluster (nothing is pruned)");
+            tracing::info!("{key} left its source");
             self.forget(key);
         }
         for key in &changes.changed {
             self.keys.entry(key.clone()).or_default().touched(trigger);
         }
-        self.waves.add(changes.changed);
+        self.take_needs();
+        self.add_to_order(changes.changed);
+        self.pruning.moved();
         self.watch_kinds();
         if !self.desired.unplaced.is_empty() {
             self.discover_at.get_or_insert_with(|| Instant::now() + DISCOVER_SOON);
@@ -62,6 +65,14 @@ impl Engine {
         for desired in self.desired.objects.values() {
             wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
         }
+        // What objects wait for, and no source declares.
+        if let Some(kinds) = self.parts.store.kinds() {
+            for key in self.order.needs().undeclared() {
+                if let Lookup::Found(kind) = kinds.preferred(&key.group_kind) {
+                    wanted.entry(kind.gvk.clone()).or_default().insert(key.clone());
+                }
+            }
+        }
         for gvk in whole.keys() {
             wanted.entry(gvk.clone()).or_default();
         }
@@ -81,7 +92,7 @@ impl Engine {
         self.keys.remove(key);
         self.readers.forget(key);
         self.queue.remove(key);
-        self.waves.passed(key);
+        self.order.passed(key);
     }
 
     pub(super) fn take_events(&mut self, event: Event) {
@@ -113,10 +124,11 @@ impl Engine {
         if let Some(state) = self.keys.get_mut(key) {
             self.secrets_moved |= is_secret(key);
             state.event(received_at);
-            if self.is_answered(key) && !self.waves.holds(key) {
+            if self.is_answered(key) && !self.order.holds(key) {
                 self.queue.add(key, &key.group_kind);
             }
         }
+        self.order.stir(&Dependency::Object(key.clone()));
         self.wake_readers(key, received_at);
         if brings_kinds(&key.group_kind) {
             self.expect_kinds();
@@ -138,7 +150,7 @@ impl Engine {
             if let Some(state) = self.keys.get_mut(&key) {
                 state.forget_answer();
             }
-            if !self.waves.holds(&key) {
+            if !self.order.holds(&key) {
                 self.look_afresh(&key);
             }
         }
@@ -156,7 +168,7 @@ impl Engine {
         let keys: Vec<ObjectKey> =
             self.desired.objects.iter().filter(concerned).map(|(key, _)| key.clone()).collect();
         for key in keys {
-            if !self.waves.holds(&key) {
+            if !self.order.holds(&key) {
                 self.look_afresh(&key);
             }
         }
@@ -179,7 +191,8 @@ impl Engine {
             }
         }
         self.unclaimed_told.clear();
-        self.waves.add(touched);
+        self.pruning.moved();
+        self.add_to_order(touched);
         self.watch_kinds();
     }
 

@@ -13,6 +13,9 @@ mod desired;
 mod facts;
 mod health;
 mod lookups;
+mod made;
+mod order;
+mod prune;
 mod reads;
 mod report;
 mod requests;
@@ -20,16 +23,17 @@ mod rules;
 mod settled;
 mod sources;
 mod status;
-mod waves;
 
 use self::budgets::Windows;
 use self::desired::DesiredState;
 use self::health::Healths;
+use self::made::Made;
+use self::order::Waits;
+use self::prune::Pruning;
 use self::reads::Readers;
 use self::rules::RuleWatch;
 use self::settled::KeyState;
 use self::sources::{Incoming, Sources};
-use self::waves::Waves;
 use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
@@ -42,6 +46,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
+use trimtab_core::order::Order;
 use trimtab_core::ports::Clock;
 use trimtab_core::queue::Queue;
 use trimtab_core::record::Record;
@@ -52,6 +57,7 @@ pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
+use self::settled::Waiting;
 pub(crate) use self::status::{SourceStatus, Status as SourcesStatus, read as read_sources};
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
@@ -78,6 +84,8 @@ pub(crate) struct Options {
     pub(crate) once: bool,
     /// State directory.
     pub(crate) state: PathBuf,
+    /// Namespace of the inventory.
+    pub(crate) inventory_namespace: String,
 }
 
 /// What the engine is connected to.
@@ -113,7 +121,10 @@ pub(crate) struct Engine {
     /// The UID under which we last wrote each object.
     applied: HashMap<ObjectKey, Arc<str>>,
     queue: Queue<ObjectKey, GroupKind>,
-    waves: Waves,
+    order: Order,
+    waits: Waits,
+    made: Made,
+    pruning: Pruning,
     rules: RuleWatch,
     /// Kinds whose watch has an answer: synced, or known not to sync.
     answered: HashSet<Gvk>,
@@ -165,6 +176,7 @@ impl Engine {
         let applied = crate::journal::written_uids(&options.state);
         let facts = Arc::new(FactsCache::new(parts.store.clone()));
         let (sources, incoming) = Sources::new();
+        let made = Made::new(&options.inventory_namespace);
         Self {
             schemas: facts.follow(),
             facts,
@@ -183,7 +195,10 @@ impl Engine {
             keys: HashMap::new(),
             applied,
             queue: Queue::default(),
-            waves: Waves::default(),
+            order: Order::default(),
+            waits: Waits::new(now),
+            pruning: Pruning::new(),
+            made,
             answered: HashSet::new(),
             watched: HashSet::new(),
             read_before: HashMap::new(),
@@ -210,8 +225,11 @@ impl Engine {
         self.take_config(self.options.config.clone());
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
-            self.release_waves();
+            self.release_order();
             self.start_passes();
+            self.keep_made();
+            self.prune();
+            self.tell_waits();
             self.tell_idle_rules();
             self.take_releases();
             self.take_requests();
@@ -227,6 +245,8 @@ impl Engine {
                 () = stop.cancelled() => {}
                 Some(passed) = self.passes.join_next() => self.end_pass(passed),
                 Some(incoming) = self.incoming.recv() => self.take_incoming(incoming)?,
+                Some(done) = self.made.next() => self.take_made(done),
+                Some(done) = self.pruning.next() => self.take_pruned(done),
                 Some(update) = self.parts.configs.recv() => self.take_config_update(update),
                 Some(event) = self.parts.events.next() => self.take_events(event),
                 Some(kinds) = self.schemas.recv() => self.schemas_changed(&kinds),
@@ -240,12 +260,6 @@ impl Engine {
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         Ok(summary)
-    }
-
-    fn release_waves(&mut self) {
-        for key in self.waves.release() {
-            self.look_afresh(&key);
-        }
     }
 
     /// Its cause is new: earlier failures say nothing.
@@ -270,8 +284,9 @@ impl Engine {
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
         let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
         let requests = Some(requests::LOOK_EVERY);
-        let wakes = [queue, discover, release, requests, self.begin_due()];
-        wakes.into_iter().flatten().fold(beat, Duration::min)
+        let own = [self.made.due(), self.pruning.due(), self.waits.due(&self.order)];
+        let wakes = [queue, discover, release, requests, self.begin_due()].into_iter().chain(own);
+        wakes.flatten().fold(beat, Duration::min)
     }
 
     /// Something is in force, every source was heard of, and every kind has an answer.
@@ -288,14 +303,18 @@ impl Engine {
         if !self.sources.some_in_force() {
             return self.sources.iter().all(|entry| entry.problem.is_some());
         }
-        let idle = self.waves.is_empty()
+        let idle = self.order.is_through()
             && self.passes.is_empty()
             && self.queue.depth() == 0
             && self.is_ready();
         let all_well =
-            self.desired.unplaced.is_empty() && self.keys.values().all(KeyState::is_settled);
+            self.desired.unplaced.is_empty() && !self.order.some_blocked() && self.made.is_quiet()
+                && self.pruning.is_quiet() && self.keys.values().all(KeyState::is_settled);
         let tried = |(key, state): (&ObjectKey, &KeyState)| {
-            state.is_settled() || state.held || self.queue.failures(key) >= ONCE_TRIES
+            state.is_settled()
+                || state.held
+                || self.order.is_blocked(key)
+                || self.queue.failures(key) >= ONCE_TRIES
         };
         let stuck = self.moved_at.elapsed() > ONCE_PATIENCE && self.keys.iter().all(tried);
         idle && (all_well || stuck)
@@ -304,7 +323,8 @@ impl Engine {
     /// How things stand.
     fn summary(&self) -> Summary {
         let lines = self.sources.iter().map(status::summary_line).collect();
-        Summary::new(&self.desired, &self.keys, lines)
+        let (waits, kinds, pruned) = (self.waiting_words(), self.kind_words(), self.prune_lines());
+        Summary::new(&self.desired, &self.keys, lines, &Waiting { waits, kinds, pruned })
     }
 }
 

@@ -74,6 +74,7 @@ impl Engine {
                 Some(_) => self.answer_one(&source, answer),
                 None => answer.give(Err(unknown(Sort::Source, &source))),
             },
+            Ask::Approve { source, digest } => answer.give(self.approve(&source, &digest)),
             Ask::Suspend { sort, name } => {
                 let done = self.known(sort, &name).and_then(|()| self.suspend(sort, &name));
                 answer.give(done);
@@ -124,7 +125,7 @@ impl Engine {
                 state.touched(Trigger::Request);
             }
         }
-        self.waves.add(keys.iter().cloned());
+        self.add_to_order(keys.iter().cloned());
         let since = crate::timestamp::rfc3339(suspension.since_ms);
         let text = format!(
             "{} {name} is suspended since {since}: its {} objects are not looked at",
@@ -143,7 +144,7 @@ impl Engine {
         for key in &keys {
             self.keys.entry(key.clone()).or_default().resumed(was.since_ms);
         }
-        self.waves.add(keys.iter().cloned());
+        self.add_to_order(keys.iter().cloned());
         let text = format!(
             "{} {name} is resumed: its {} objects are looked at again",
             sort.as_str(),

@@ -2,11 +2,11 @@
 
 use super::desired::DesiredState;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
 use trimtab_core::fight::{Fights, Standoff};
-use trimtab_core::identity::{Digest, ObjectKey};
+use trimtab_core::identity::{Digest, Gvk, ObjectKey};
 use trimtab_core::memo::Memo;
 use trimtab_core::reads::{Read, Reads, Seen};
 use trimtab_core::record::{Next, Outcome, Record, Trigger};
@@ -175,6 +175,38 @@ impl KeyState {
         self.last.as_ref().is_some_and(|last| last.outcome == Outcome::Stale)
     }
 
+    /// Whether it had a pass in this run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Whether the last pass of this desired state ended for good without having to be in force: it
+    /// was observed, or left as it is.
+    pub(super) fn is_settled_otherwise(&self, desired: Digest) -> bool {
+        self.last.as_ref().is_some_and(|last| {
+            let otherwise = matches!(last.outcome, Outcome::Observed | Outcome::Left(_));
+            last.desired == desired && otherwise
+        })
+    }
+
+    /// Whether this desired state is in force by the last pass.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(super) fn in_force(&self, desired: Digest) -> Result<(), String> {
+        match &self.last {
+            Some(last) if last.desired != desired => Err("not applied yet".into()),
+            Some(last) if last.outcome.converged() => Ok(()),
+            Some(last) => {
+                let message = last.outcome.message();
+                let colon = if message.is_empty() { "" } else { ": " };
+                Err(format!("{}{colon}{message}", last.outcome.as_str()))
+            }
+            None if self.unclaimed => Err("no plugin claims it".into()),
+            None => Err("not applied yet".into()),
+        }
+    }
+
     /// Whether nothing more is to be done before something changes.
     pub(super) fn is_settled(&self) -> bool {
         self.unclaimed || self.last.as_ref().is_some_and(|last| last.outcome.next() == Next::Settle)
@@ -222,8 +254,18 @@ pub(crate) struct SourceLine {
     pub(crate) problem_since: Option<String>,
 }
 
+/// What waits, and for what.
+pub(super) struct Waiting {
+    /// Objects for what they need.
+    pub(super) waits: HashMap<ObjectKey, String>,
+    /// Manifests for the definition of their kind.
+    pub(super) kinds: BTreeMap<Gvk, String>,
+    /// Objects that nobody declares, and that are still there.
+    pub(super) pruned: Vec<Unsettled>,
+}
+
 /// An object that is not as declared.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Unsettled {
     /// Which.
@@ -241,6 +283,7 @@ impl Summary {
         desired: &DesiredState,
         keys: &HashMap<ObjectKey, KeyState>,
         sources: Vec<SourceLine>,
+        waiting: &Waiting,
     ) -> Self {
         let problems: Vec<String> =
             sources.iter().filter_map(|source| told(source, sources.len() == 1)).collect();
@@ -251,7 +294,7 @@ impl Summary {
                 object: format!("{} {}", unplaced.manifest.gvk, unplaced.manifest.name),
                 origin: unplaced.manifest.origin.to_string(),
                 outcome: "waiting".into(),
-                reason: unplaced.reason.clone(),
+                reason: waiting.kinds.get(&unplaced.manifest.gvk).unwrap_or(&unplaced.reason).clone(),
             })
             .collect();
         unsettled.extend(desired.refused.iter().map(|refused| Unsettled {
@@ -263,16 +306,18 @@ impl Summary {
         let mut converged = 0;
         for (key, object) in &desired.objects {
             let last = keys.get(key).and_then(|state| state.last.as_ref());
-            if last.is_some_and(|last| last.outcome.converged()) {
+            let waits = waiting.waits.get(key);
+            if waits.is_none() && last.is_some_and(|last| last.outcome.converged()) {
                 converged += 1;
                 continue;
             }
-            let (outcome, reason) = match last {
-                Some(last) => (last.outcome.as_str().to_owned(), last.outcome.message()),
-                None if keys.get(key).is_some_and(|state| state.unclaimed) => {
+            let (outcome, reason) = match (waits, last) {
+                (Some(words), _) => ("waiting".to_owned(), words.clone()),
+                (None, Some(last)) => (last.outcome.as_str().to_owned(), last.outcome.message()),
+                (None, None) if keys.get(key).is_some_and(|state| state.unclaimed) => {
                     ("unclaimed".into(), format!("no plugin claims {}", key.group_kind))
                 }
-                None => ("unknown".into(), "it was not looked at".into()),
+                (None, None) => ("unknown".into(), "it was not looked at".into()),
             };
             unsettled.push(Unsettled {
                 object: key.to_string(),
@@ -281,6 +326,7 @@ impl Summary {
                 reason,
             });
         }
+        unsettled.extend(waiting.pruned.iter().cloned());
         unsettled.sort();
         Self {
             objects: converged + unsettled.len(),

@@ -266,7 +266,7 @@ impl Engine {
             .collect();
         for name in &gone {
             self.sources.entries.remove(name);
-            self.tell_host("source-removed", &format!("source {name} is configured no more; its objects stay in the cluster, and nobody looks at them"));
+            self.tell_host("source-removed", &format!("source {name} is configured no more; its objects stay in the cluster, and nobody looks at them; `trimtab source remove {name} --prune` or `--orphan` says what becomes of them"));
         }
         let now = Instant::now();
         for config in &next.sources {
@@ -477,7 +477,8 @@ impl Engine {
     /// for: of one that does not answer, what was in force before.
     pub(super) fn begin(&mut self) {
         let waited = self.started.elapsed() >= START_PATIENCE;
-        if self.sources.begun || !waited && !self.sources.all_answered() {
+        let known = self.sources.all_answered() && self.made.is_known();
+        if self.sources.begun || !waited && !known {
             return;
         }
         let Some(_) = self.parts.store.kinds() else { return };
@@ -501,7 +502,10 @@ impl Engine {
             return;
         }
         let parts = self.sources.iter().filter_map(|entry| entry.in_force.as_ref());
-        let holder = |key: &ObjectKey| self.desired.objects.get(key).map(|it| it.source.clone());
+        let holder = |key: &ObjectKey| {
+            let in_force = self.desired.objects.get(key).map(|it| it.source.clone());
+            in_force.or_else(|| self.made.holder(key))
+        };
         let next = DesiredState::of(parts.map(|in_force| &in_force.placed), holder);
         let trigger = if self.placed_once { Trigger::Source } else { Trigger::Start };
         self.placed_once |= self.sources.some_in_force();

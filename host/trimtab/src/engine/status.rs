@@ -7,6 +7,7 @@ use super::sources::{Entry, Problem};
 use crate::timestamp::rfc3339;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use trimtab_core::inventory::Inventory;
 
 /// Name of the file within the state directory.
 const FILE: &str = "sources.json";
@@ -68,6 +69,12 @@ pub(crate) struct SourceStatus {
     pub(crate) service_account: Option<String>,
     /// Whether what it declares no more may be deleted.
     pub(crate) prune: bool,
+    /// Objects that were made for it, by the inventory.
+    #[serde(default)]
+    pub(crate) made: usize,
+    /// Deletions that wait for a person, and how to allow them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) held: Vec<String>,
     /// Sources that come before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) depends_on: Vec<String>,
@@ -101,7 +108,15 @@ impl Engine {
             sources: self
                 .sources
                 .iter()
-                .map(|entry| SourceStatus { refused: refused(&entry.config.name), ..of(entry) })
+                .map(|entry| {
+                    let name = &entry.config.name;
+                    SourceStatus {
+                        refused: refused(name),
+                        made: self.made.of(name).map_or(0, Inventory::len),
+                        held: self.held_of(name),
+                        ..of(entry)
+                    }
+                })
                 .collect(),
             config_problem: self.sources.config_problem.as_ref().map(Told::from),
         };
@@ -136,6 +151,8 @@ fn of(entry: &Entry) -> SourceStatus {
         target_namespace: config.terms.confined_to.as_deref().map(str::to_owned),
         service_account: config.terms.acts_as.as_ref().map(ToString::to_string),
         prune: config.terms.prune,
+        made: 0,
+        held: Vec::new(),
         depends_on: config.depends_on.clone(),
     }
 }
