@@ -41,7 +41,7 @@ pub(crate) type Inventories = BTreeMap<Arc<str>, Kept>;
 pub(crate) async fn read(store: &Store, namespace: &str) -> Result<Inventories, String> {
     let shards = store.shards(namespace).await.map_err(|why| {
         format!(
-            "the inventory in namespace {namespace} cannot be read: {why}; RBAC has to allow there: apiGroups: [\"\"], resources: [configmaps], verbs: [create, delete, get, list, patch]"
+            "the inventory in namespace {namespace} cannot be read: {why}; RBAC has to allow there: apiGroups: [\"\"], resources: [configmaps], verbs: [create, get, list, patch]"
         )
     })?;
     Ok(sorted(namespace, shards))

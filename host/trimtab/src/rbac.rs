@@ -113,6 +113,28 @@ impl Needs {
         needs
     }
 
+    /// What the inventory takes: its ConfigMaps, in this namespace.
+    pub(crate) fn keep_inventory(&mut self, namespace: &str) {
+        let wanted = self.namespaces.entry(namespace.to_owned()).or_default();
+        let rights = [Right::Get, Right::List, Right::Create, Right::Patch];
+        wanted.entry((String::new(), "configmaps".into())).or_default().extend(rights);
+    }
+
+    /// What pruning takes for kinds that are declared now. Kinds that left the source before are not
+    /// among them, and what else a namespace holds is not to be seen.
+    pub(crate) fn prune(&mut self, declared: &BTreeSet<GroupKind>, resources: Resources<'_>) {
+        for kind in declared {
+            let target = Target::Kind(kind.clone());
+            self.want(&None, &target, &[Right::Get, Right::Delete], resources);
+        }
+        let namespace = GroupKind::new("", "Namespace");
+        if declared.contains(&namespace) {
+            self.warnings.insert(
+                "a namespace is pruned by itself only where every kind in it may be listed; else its deletion waits for `trimtab source approve`".into(),
+            );
+        }
+    }
+
     fn add(
         &mut self,
         powers: &[Power],

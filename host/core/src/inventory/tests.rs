@@ -35,7 +35,7 @@ fn an_object_has_one_entry_whatever_version_it_is_declared_in() {
     assert!(!inventory.set(&web, made("u1", "r1")), "and nothing is other");
     assert_eq!(inventory.len(), 1);
     assert_eq!(inventory.undeclared(|key| *key == web), []);
-    assert_eq!(inventory.undeclared(|_| false), [web.clone()]);
+    assert_eq!(inventory.undeclared(|_| false), std::slice::from_ref(&web));
     assert!(inventory.remove(&web) && !inventory.remove(&web) && inventory.is_empty());
 }
 

@@ -33,6 +33,12 @@ pub(crate) struct Rbac {
     /// What wildcards are narrowed to: the kinds that this directory or file declares.
     #[arg(long, value_name = "PATH")]
     source: Option<PathBuf>,
+    /// With what pruning takes: for every kind that --source declares.
+    #[arg(long, requires = "source")]
+    prune: bool,
+    /// Namespace of the inventory; the host keeps what it made there.
+    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
+    inventory_namespace: String,
     /// Whom the roles are bound to; also the name of the roles.
     #[arg(long, value_name = "NAME", default_value = "trimtab")]
     service_account: String,
@@ -73,7 +79,13 @@ impl Rbac {
         let resources = |kind: &GroupKind| {
             schemas.resource(kind).or_else(|| served.as_deref().and_then(|kinds| of(kinds, kind)))
         };
-        let needs = Needs::of(&powers, declared.as_ref(), &resources);
+        let mut needs = Needs::of(&powers, declared.as_ref(), &resources);
+        if powers.iter().any(|power| power.grant.is_some()) {
+            needs.keep_inventory(&self.inventory_namespace);
+        }
+        if let Some(declared) = declared.as_ref().filter(|_| self.prune) {
+            needs.prune(declared, &resources);
+        }
         if !needs.unknown.is_empty() {
             let kinds: Vec<String> = needs.unknown.iter().map(ToString::to_string).collect();
             bail!(
