@@ -23,7 +23,6 @@ mod status;
 mod waves;
 
 use self::budgets::Windows;
-use self::desired::DesiredState;
 use self::health::Healths;
 use self::reads::Readers;
 use self::rules::RuleWatch;
@@ -52,7 +51,7 @@ pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
-pub(crate) use self::status::{SourceStatus, Status as SourcesStatus, read as read_sources};
+pub(crate) use self::status::{SourceStatus, read as read_sources};
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
 /// sandbox; more than this only queues there.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinSet;
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
@@ -54,7 +54,8 @@ pub(super) struct Entry {
     /// Which follower's words count.
     generation: u64,
     ask: mpsc::Sender<()>,
-    _follower: Option<AbortOnDropHandle<()>>,
+    /// Ends with the value.
+    follower: JoinSet<()>,
     /// It gave a revision or an error in this run.
     pub(super) answered: bool,
     /// A revision that was read and is not in force yet.
@@ -153,7 +154,7 @@ impl Sources {
             generation: self.generation,
             ask,
             source: None,
-            _follower: None,
+            follower: JoinSet::new(),
             answered: false,
             waiting: None,
             tried_at: None,
@@ -173,7 +174,7 @@ impl Sources {
                     (entry.config.name.clone(), self.generation),
                     self.incoming.clone(),
                 );
-                entry._follower = Some(AbortOnDropHandle::new(tokio::spawn(task)));
+                entry.follower.spawn(task);
                 entry.source = Some(source);
             }
             Err(error) => {
