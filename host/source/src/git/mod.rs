@@ -4,9 +4,9 @@
 //! whole way, and every stage takes the value of the one before:
 //!
 //! ```text
-//! fetch.rs ──► mirror.rs ──► trust/ ──► files.rs ──► content.rs
-//! the new      a bare copy,  may this   names and    manifests, those of
-//! objects      nothing else  commit?    sizes        unchanged files kept
+//! fetch.rs ──► mirror.rs ──► judge.rs ──► files.rs ──► content.rs
+//! the new      a bare copy,  may this     names and    manifests, those of
+//! objects      nothing else  commit?      sizes        unchanged files kept
 //! ```
 //!
 //! Objects are read from the commit's own tree in the mirror, each held against its own id. There
@@ -17,6 +17,7 @@ mod content;
 mod fetch;
 mod files;
 mod http;
+mod judge;
 mod link;
 pub mod location;
 mod mirror;
