@@ -184,7 +184,7 @@ mod tests {
     use crate::Directory;
     use std::os::unix::fs::MetadataExt as _;
 
-    const TEXT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: n}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n";
+    const TEXT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
 
     struct Place {
         folder: tempfile::TempDir,

@@ -18,6 +18,7 @@
 mod decode;
 mod directory;
 mod error;
+mod generator;
 pub mod git;
 mod identity;
 mod json_text;
@@ -28,6 +29,7 @@ mod manifest;
 mod naming;
 mod scalar;
 mod tree;
+mod walk;
 mod watch;
 mod writer;
 mod yaml;

@@ -226,6 +226,9 @@ impl Watcher {
             return;
         }
         self.running = None;
+        if places.is_empty() {
+            return;
+        }
         match self.start(&places) {
             Ok(running) => self.running = Some(running),
             Err(error) => {

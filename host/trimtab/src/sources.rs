@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trimtab_core::object::Revision;
+use trimtab_source::git::Git;
 use trimtab_source::{Directory, Kept, Source, SourceError};
 
 /// The folder of a source within the state directory: what it remembers.
@@ -23,10 +24,10 @@ pub(crate) fn open(config: &SourceConfig, state: &Path) -> Result<Arc<dyn Source
             let directory = Directory::new(&config.name, path, &config.namespace);
             Ok(Arc::new(Kept::new(directory, &config.location(), &folder)))
         }
-        Place::Git(_) => Err(SourceError::Misconfigured {
-            place: config.location().into(),
-            reason: "this build reads directories alone".into(),
-        }),
+        Place::Git(options) => {
+            let git = Git::open(&config.name, (**options).clone(), state, &config.namespace)?;
+            Ok(Arc::new(git))
+        }
     }
 }
 

@@ -4,18 +4,30 @@
 //! whole way, and every stage takes the value of the one before:
 //!
 //! ```text
-//! fetch.rs ──► mirror.rs ──► trust/ ──► files.rs ──► content.rs
-//! the new      a bare copy,  may this   names and    manifests, those of
-//! objects      nothing else  commit?    sizes        unchanged files kept
+//! fetch.rs ──► mirror.rs ──► judge.rs ──► files.rs ──► content.rs
+//! the new      a bare copy,  may this     names and    manifests, those of
+//! objects      nothing else  commit?      sizes        unchanged files kept
 //! ```
 //!
 //! Objects are read from the commit's own tree in the mirror, each held against its own id. There
 //! never is a work tree, an index, a hook, a filter, a submodule or a credential in it, and no
 //! configuration of a user or of the system is taken into account.
 
+mod content;
+mod fetch;
+mod files;
+mod http;
+mod judge;
+mod link;
 pub mod location;
+mod mirror;
 mod names;
+mod process;
+mod source;
 pub mod trust;
+mod words;
+
+pub use source::Git;
 
 use crate::limits;
 use location::Url;

@@ -112,7 +112,7 @@ impl Git {
             (Some(branch), None, None) => (branch, "refs/heads/"),
             (None, Some(tag), None) => (tag, "refs/tags/"),
             (None, None, Some(commit)) => (commit, ""),
-            (_, _, Some(one)) | (_, Some(one), _) | (Some(one), _, _) => {
+            (_, Some(one), _) | (_, _, Some(one)) => {
                 return Err(at.wrong(one, "name one of branch, tag and commit"));
             }
         };

@@ -11,10 +11,11 @@ mod git;
 mod ignore;
 mod reload;
 
+pub(crate) use self::file::read;
 pub(crate) use self::flags::SourceArgs;
 pub(crate) use self::reload::{ConfigUpdate, follow};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use trimtab_core::ignore::Scoped;
@@ -137,6 +138,12 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// One source, of this directory or file.
+    pub(crate) fn of_directory(path: &Path) -> Self {
+        let source = SourceConfig::new("source".into(), Place::Directory(path.to_owned()));
+        Self { sources: vec![Arc::new(source)] }
     }
 
     /// The source of this name.

@@ -25,14 +25,13 @@ mod sources;
 mod status;
 
 use self::budgets::Windows;
-use self::desired::DesiredState;
 use self::health::Healths;
 use self::made::Made;
 use self::order::Waits;
 use self::prune::Pruning;
 use self::reads::Readers;
 use self::rules::RuleWatch;
-use self::settled::KeyState;
+use self::settled::{KeyState, Waiting};
 use self::sources::{Incoming, Sources};
 use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
@@ -57,8 +56,7 @@ pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
-use self::settled::Waiting;
-pub(crate) use self::status::{SourceStatus, Status as SourcesStatus, read as read_sources};
+pub(crate) use self::status::{SourceStatus, read as read_sources};
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
 /// sandbox; more than this only queues there.

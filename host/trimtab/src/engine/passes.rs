@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// The redactor, aware of what declared Secrets hold now.
-    fn redactor(&mut self) -> Arc<Redactor> {
+    pub(super) fn redactor(&mut self) -> Arc<Redactor> {
         if std::mem::take(&mut self.secrets_moved) {
             let objects = self.desired.objects.values();
             let aware = secrets::redactor(&self.parts.redactor, objects, &self.parts.store);

@@ -205,7 +205,12 @@ impl Engine {
 
     /// A source was looked at because somebody asked.
     pub(super) fn answer_asked(&mut self, name: &str) {
-        let Some(entry) = self.sources.get_mut(name) else { return };
+        let Some(entry) = self.sources.get_mut(name).filter(|entry| !entry.asked.is_empty()) else {
+            return;
+        };
+        if !entry.take_looked() {
+            return;
+        }
         for answer in std::mem::take(&mut entry.asked) {
             self.answer_one(name, answer);
         }

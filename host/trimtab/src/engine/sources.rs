@@ -2,7 +2,7 @@
 //! it. A source that fails keeps what was in force, also over a restart.
 //!
 //! ```text
-//! follower ──Incoming──► waiting ──place, accept──► in force ──put together──► desired state
+//! follower ──Incoming──► waiting ──place──► accepting ──noted──► in force ──put together──► desired
 //! ```
 
 use super::Engine;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinSet;
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
@@ -54,17 +54,22 @@ pub(super) struct Entry {
     /// Which follower's words count.
     generation: u64,
     ask: mpsc::Sender<()>,
-    _follower: Option<AbortOnDropHandle<()>>,
+    /// Ends with the value.
+    follower: JoinSet<()>,
     /// It gave a revision or an error in this run.
     pub(super) answered: bool,
     /// A revision that was read and is not in force yet.
     waiting: Option<Revision>,
+    /// One that could be placed, while the source notes that it is accepted.
+    accepting: Option<InForce>,
     tried_at: Option<Instant>,
     /// What was in force before this run, until something else is.
     kept: Option<Revision>,
     pub(super) in_force: Option<InForce>,
     pub(super) problem: Option<Problem>,
     pub(super) suspended: Option<Suspension>,
+    /// A look that was asked for is over.
+    looked: bool,
     /// Commands that wait until it was looked at.
     pub(super) asked: Vec<super::requests::Answer>,
 }
@@ -96,6 +101,8 @@ enum What {
     /// What was in force before this run, if the source remembers; comes first.
     Kept(Option<Revision>),
     Update(SourceUpdate),
+    /// What was placed is noted, or cannot be.
+    Accepted(Result<(), String>),
     Ended,
 }
 
@@ -153,14 +160,16 @@ impl Sources {
             generation: self.generation,
             ask,
             source: None,
-            _follower: None,
+            follower: JoinSet::new(),
             answered: false,
             waiting: None,
+            accepting: None,
             tried_at: None,
             kept: None,
             in_force: None,
             problem: None,
             suspended: suspension::of_source(state, &config.name),
+            looked: false,
             asked: Vec::new(),
             config,
         };
@@ -173,7 +182,7 @@ impl Sources {
                     (entry.config.name.clone(), self.generation),
                     self.incoming.clone(),
                 );
-                entry._follower = Some(AbortOnDropHandle::new(tokio::spawn(task)));
+                entry.follower.spawn(task);
                 entry.source = Some(source);
             }
             Err(error) => {
@@ -211,6 +220,24 @@ impl Entry {
             )),
             None => None,
         }
+    }
+
+    /// Whether a look that was asked for is over, with all that follows of it; told once.
+    pub(super) fn take_looked(&mut self) -> bool {
+        self.accepting.is_none() && std::mem::take(&mut self.looked)
+    }
+
+    /// Places anew what is in force or about to be; what cannot be any more stays as it was placed.
+    fn place_again(&mut self, kinds: &Kinds) -> Result<(), Vec<String>> {
+        if let Some(in_force) = &self.in_force {
+            let placed = self.place(&in_force.revision, kinds)?;
+            self.in_force.as_mut().map(|in_force| in_force.placed = placed);
+        }
+        if let Some(accepting) = &self.accepting {
+            let placed = self.place(&accepting.revision, kinds)?;
+            self.accepting.as_mut().map(|accepting| accepting.placed = placed);
+        }
+        Ok(())
     }
 
     fn place(&self, revision: &Revision, kinds: &Kinds) -> Result<Placed, Vec<String>> {
@@ -323,19 +350,24 @@ impl Engine {
                     objects = revision.manifests.len(),
                     "source read"
                 );
-                entry.answered = true;
                 entry.waiting = Some(revision);
                 self.place_waiting(&name);
-                self.put_together();
             }
             What::Update(SourceUpdate::Failed(error)) => {
-                entry.answered = true;
                 entry.waiting = None;
                 let problems = error.problems().iter().map(ToString::to_string).collect();
                 self.refuse_source(&name, problems);
                 self.put_together();
             }
-            What::Update(SourceUpdate::Looked) => self.answer_asked(&name),
+            What::Update(SourceUpdate::Looked) => {
+                entry.looked = true;
+                self.answer_asked(&name);
+            }
+            What::Accepted(accepted) => {
+                self.take_accepted(&name, accepted);
+                self.put_together();
+                self.answer_asked(&name);
+            }
             What::Ended => {
                 anyhow::bail!("the follower of source {name} ended; this is a defect of the host")
             }
@@ -343,47 +375,73 @@ impl Engine {
         Ok(())
     }
 
-    /// Places what was read of a source and is not in force. What cannot be placed leaves the last
-    /// good state in force. Before discovery has been read nothing can be placed.
+    /// Places what was read of a source and is not in force, and has it noted as accepted. What cannot
+    /// be placed leaves the last good state in force. Before discovery has been read nothing can be
+    /// placed.
     fn place_waiting(&mut self, name: &str) {
         let Some(kinds) = self.parts.store.kinds() else { return };
+        let incoming = self.sources.incoming.clone();
         let Some(entry) = self.sources.get_mut(name) else { return };
+        let (Some(source), None) = (entry.source.clone(), &entry.accepting) else { return };
         let Some(revision) = entry.waiting.take() else { return };
         let placed = match entry.place(&revision, &kinds) {
             Ok(placed) => placed,
-            Err(problems) => return self.refuse_source(name, problems),
+            Err(problems) => {
+                self.refuse_source(name, problems);
+                return self.put_together();
+            }
         };
-        // Some milliseconds, and everything else of the host goes on meanwhile.
-        let source = entry.source.clone();
-        let accepted = tokio::task::block_in_place(|| match &source {
-            Some(source) => source.accept(&revision),
-            None => Ok(()),
+        let noted = revision.clone();
+        entry.accepting =
+            Some(InForce { revision, placed, since_ms: now_ms(), from_before: false });
+        // It may wait for a look that is under way, and that for a server.
+        let (name, generation) = (name.to_owned(), entry.generation);
+        tokio::spawn(async move {
+            let accepted = tokio::task::spawn_blocking(move || source.accept(&noted)).await;
+            let accepted = match accepted {
+                Ok(accepted) => accepted.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            let what = What::Accepted(accepted);
+            // Nobody listens any more only where the host ends.
+            let _ = incoming.send(Incoming { name, generation, what }).await;
         });
-        if let Err(error) = accepted {
-            entry.waiting = Some(revision);
+    }
+
+    /// Puts in force what could be placed and is noted.
+    fn take_accepted(&mut self, name: &str, accepted: Result<(), String>) {
+        let Some(entry) = self.sources.get_mut(name) else { return };
+        let Some(accepting) = entry.accepting.take() else { return };
+        if let Err(why) = accepted {
+            entry.waiting.get_or_insert(accepting.revision);
             entry.tried_at = Some(Instant::now());
-            return self.refuse_source(name, vec![error.to_string()]);
+            return self.refuse_source(name, vec![why]);
         }
-        let before = entry.in_force.as_ref();
-        let is_new = before.is_none_or(|before| before.revision.id != revision.id);
-        let since_ms = before.filter(|_| !is_new).map_or_else(now_ms, |before| before.since_ms);
-        let was_refused = entry.problem.take().is_some();
+        entry.answered = true;
         entry.kept = None;
+        let before = entry.in_force.replace(accepting);
+        let was_refused = entry.problem.take().is_some();
+        let Some(in_force) = &mut entry.in_force else { return };
+        let same = before.filter(|before| before.revision.id == in_force.revision.id);
+        if let Some(before) = &same {
+            in_force.since_ms = before.since_ms;
+        }
         let line = SourceLine {
-            source: revision.source.to_string(),
-            revision: revision.id.to_string(),
+            source: name.into(),
+            revision: in_force.revision.id.to_string(),
             ..SourceLine::default()
         };
-        entry.in_force = Some(InForce { revision, placed, since_ms, from_before: false });
-        if is_new || was_refused {
+        if same.is_none_or(|before| before.from_before) || was_refused {
             self.tell(line);
         }
+        self.place_waiting(name);
     }
 
     /// The newest of a source is not taken. What is in force stays so; at the start that is what was
     /// before it.
     fn refuse_source(&mut self, name: &str, problems: Vec<String>) {
         let Some(entry) = self.sources.get_mut(name) else { return };
+        entry.answered = true;
         let text = problems.join("\n");
         let since_ms = entry.problem.as_ref().map_or_else(now_ms, |problem| problem.since_ms);
         let told = entry.problem.replace(Problem { text, since_ms });
@@ -437,15 +495,8 @@ impl Engine {
         let names: Vec<String> = self.sources.entries.keys().cloned().collect();
         for name in &names {
             let Some(entry) = self.sources.entries.get_mut(name) else { continue };
-            if let Some(in_force) = &entry.in_force {
-                match entry.place(&in_force.revision, &kinds) {
-                    Ok(placed) => {
-                        if let Some(in_force) = &mut entry.in_force {
-                            in_force.placed = placed;
-                        }
-                    }
-                    Err(problems) => self.refuse_source(name, problems),
-                }
+            if let Err(problems) = entry.place_again(&kinds) {
+                self.refuse_source(name, problems);
             }
             self.place_waiting(name);
             if self.sources.get(name).is_some_and(|entry| entry.problem.is_some()) {
@@ -464,7 +515,6 @@ impl Engine {
             self.sources.iter().filter(due).map(|entry| entry.config.name.clone()).collect();
         for name in due {
             self.place_waiting(&name);
-            self.put_together();
         }
     }
 
