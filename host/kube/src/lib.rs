@@ -40,8 +40,8 @@ mod view;
 mod watch;
 
 mod dependents;
-mod made;
 mod impersonate;
+mod made;
 mod refusal;
 mod suspects;
 
@@ -49,8 +49,8 @@ pub use apply::{FIELD_MANAGER, Writer};
 pub use connect::{ConnectError, Credentials, connect};
 pub use counts::RequestCounts;
 pub use discovery::{ApiKind, Kinds, Lookup};
-pub use made::ShardObject;
 pub use events::{Event, Events};
+pub use made::ShardObject;
 pub use request::{ApiServer, RequestError, RequestFailure};
 pub use schema::SchemaIndex;
 pub use status::{Cause, Status};

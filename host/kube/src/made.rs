@@ -88,7 +88,9 @@ impl Store {
                 None => Seen::Unknown("it does not decode".into()),
             },
             // The object's own 404 names it; the kind's does not.
-            Err(error) if error.status().is_some_and(|it| it.code == 404 && *it.name == *key.name) => {
+            Err(error)
+                if error.status().is_some_and(|it| it.code == 404 && *it.name == *key.name) =>
+            {
                 Seen::Absent
             }
             Err(error) => Seen::Unknown(with_rule(&error, kind)),
@@ -133,7 +135,11 @@ impl Store {
         Ok(found)
     }
 
-    async fn instances(&self, kinds: &Kinds, definition: &LiveObject) -> Result<Vec<String>, String> {
+    async fn instances(
+        &self,
+        kinds: &Kinds,
+        definition: &LiveObject,
+    ) -> Result<Vec<String>, String> {
         let tree = parsed(&definition.json)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let kind =
@@ -147,7 +153,11 @@ impl Store {
 
     /// Objects of a kind that are not going by themselves: neither being deleted, nor a controlled
     /// object, which goes with its controller.
-    async fn left_in(&self, kind: &ApiKind, namespace: Option<&str>) -> Result<Vec<String>, String> {
+    async fn left_in(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+    ) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         let mut token = String::new();
         for _ in 0..PAGES_AT_MOST {
@@ -250,7 +260,8 @@ mod tests {
 
     #[test]
     fn what_goes_by_itself_is_nobodys_to_lose() {
-        let owned = |controller: bool| json!({"ownerReferences": [{"uid": "u", "controller": controller}]});
+        let owned =
+            |controller: bool| json!({"ownerReferences": [{"uid": "u", "controller": controller}]});
         assert!(goes_by_itself(&owned(true)) && !goes_by_itself(&owned(false)));
         assert!(goes_by_itself(&json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})));
         assert!(!goes_by_itself(&json!({"name": "c"})));

@@ -78,11 +78,9 @@ fn kept(source: &Arc<str>, shards: Vec<(usize, ShardObject)>) -> Kept {
     let lies = shards.iter().map(|(index, shard)| (*index, shard.live.clone())).collect();
     match read {
         Ok(inventory) => Kept { inventory, lies, corrupt: None },
-        Err(error) => Kept {
-            inventory: Inventory::new(source),
-            lies,
-            corrupt: Some(error.to_string()),
-        },
+        Err(error) => {
+            Kept { inventory: Inventory::new(source), lies, corrupt: Some(error.to_string()) }
+        }
     }
 }
 

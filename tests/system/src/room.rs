@@ -87,7 +87,8 @@ impl Room {
 
     /// The namespace of the host's inventory.
     pub fn inventory(&self) -> String {
-        let label = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
+        let label =
+            |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
         let name: String = self.user.chars().map(label).collect();
         format!("{INVENTORY}{}", name.trim_matches('-'))
     }

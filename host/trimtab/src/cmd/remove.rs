@@ -22,7 +22,9 @@ use trimtab_core::identity::{Digest, Gvk, ObjectKey};
 use trimtab_core::inventory::Entry;
 use trimtab_core::object::LiveObject;
 use trimtab_core::ports::{ApplyError, Cluster as _, Written};
-use trimtab_core::prune::{Contents, Limits, Plan, Rules, Seen, Situation, SourceState, Step, plan};
+use trimtab_core::prune::{
+    Contents, Limits, Plan, Rules, Seen, Situation, SourceState, Step, plan,
+};
 use trimtab_core::terms::SourceTerms;
 use trimtab_kube::{Store, Writer};
 
@@ -110,7 +112,9 @@ impl Remove {
         let writer = Writer::new(store.clone());
         if self.orphan {
             let count = kept.inventory.len();
-            self.confirm(&format!("leave {count} objects in the cluster, and forget that source {source} made them?"))?;
+            self.confirm(&format!(
+                "leave {count} objects in the cluster, and forget that source {source} made them?"
+            ))?;
             made::discard(&writer, &namespace, &source, &kept).await?;
             println!("{count} objects of source {source} stay in the cluster and are nobody's");
             return Ok(0);
@@ -192,8 +196,7 @@ struct Removal {
 
 impl Removal {
     async fn read(&mut self) {
-        let keys: Vec<ObjectKey> =
-            self.kept.inventory.iter().map(|(key, _)| key.clone()).collect();
+        let keys: Vec<ObjectKey> = self.kept.inventory.iter().map(|(key, _)| key.clone()).collect();
         for key in keys {
             self.read_one(&key).await;
         }
@@ -344,7 +347,9 @@ impl Removal {
                     self.kept.lies.insert(index, live);
                 }
                 Err(made::NotWritten::Moved) => {
-                    bail!("somebody else writes the inventory of source {source}: is a host running?")
+                    bail!(
+                        "somebody else writes the inventory of source {source}: is a host running?"
+                    )
                 }
                 Err(made::NotWritten::Failed(why)) => bail!(why),
             }

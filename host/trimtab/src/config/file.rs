@@ -182,7 +182,11 @@ fn of(source: Spanned<Source>, at: &At<'_>) -> Result<SourceConfig, String> {
         confined_to: target.map(|(target, _)| target.into()),
         acts_as: source.service_account.map(account).transpose()?,
         prune: source.prune,
-        deletion: source.deletion.map(|words| deletion(&words, at)).transpose()?.unwrap_or_default(),
+        deletion: source
+            .deletion
+            .map(|words| deletion(&words, at))
+            .transpose()?
+            .unwrap_or_default(),
     });
     config.depends_on = source.depends_on.into_iter().map(|name| name.value).collect();
     for entry in source.ignore {

@@ -25,6 +25,8 @@ use trimtab_core::record::{Outcome, Record};
 const WRITE_AFTER: Duration = Duration::from_millis(500);
 /// How soon a failed read or write is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(15);
+/// How long the last write may take when the host ends.
+const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// All inventories.
 pub(super) struct Made {
@@ -270,6 +272,24 @@ impl Engine {
         });
     }
 
+    /// Writes what is not written yet, before the host ends.
+    pub(super) async fn end_made(&mut self) {
+        let start = Instant::now();
+        while start.elapsed() < END_PATIENCE && self.made.is_known() && !self.made.is_quiet() {
+            if let Some(at) = self.made.changed_at.as_mut() {
+                *at = at.checked_sub(WRITE_AFTER).unwrap_or(*at);
+            }
+            self.keep_made();
+            match tokio::time::timeout(END_PATIENCE, self.made.next()).await {
+                Ok(Some(done)) => self.take_made(done),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        if self.made.is_known() && !self.made.is_quiet() {
+            tracing::warn!("the inventory is not as new as what was made; the next start mends it");
+        }
+    }
+
     pub(super) fn take_made(&mut self, done: Done) {
         match done {
             Done::Read(Ok(inventories)) => self.made_read(inventories),
@@ -367,7 +387,9 @@ impl Engine {
 
     fn made_failed(&mut self, why: String) {
         if self.made.failed(why.clone()) {
-            let text = format!("{why}; sources with prune: true make nothing new meanwhile, and of the others nothing can be pruned later");
+            let text = format!(
+                "{why}; sources with prune: true make nothing new meanwhile, and of the others nothing can be pruned later"
+            );
             tracing::error!("{text}");
             self.note_host("inventory-unusable", &text);
         }
@@ -436,6 +458,8 @@ impl Engine {
             .iter()
             .filter_map(|entry| entry.in_force.as_ref())
             .filter(|in_force| !in_force.from_before)
+            // Where nothing was ever made nothing is written, and so nothing by who only observes.
+            .filter(|it| self.made.of(&it.revision.source).is_some_and(|it| !it.is_empty()))
             .map(|in_force| (in_force.revision.source.clone(), in_force.revision.id.clone()))
             .collect();
         for (source, revision) in revisions {

@@ -253,6 +253,7 @@ impl Engine {
             }
         }
         self.stop_passes().await;
+        self.end_made().await;
         self.tell_plugins();
         self.tell_sources();
         let summary = self.summary();
@@ -305,9 +306,11 @@ impl Engine {
             && self.passes.is_empty()
             && self.queue.depth() == 0
             && self.is_ready();
-        let all_well =
-            self.desired.unplaced.is_empty() && !self.order.some_blocked() && self.made.is_quiet()
-                && self.pruning.is_quiet() && self.keys.values().all(KeyState::is_settled);
+        let all_well = self.desired.unplaced.is_empty()
+            && !self.order.some_blocked()
+            && self.made.is_quiet()
+            && self.pruning.is_quiet()
+            && self.keys.values().all(KeyState::is_settled);
         let tried = |(key, state): (&ObjectKey, &KeyState)| {
             state.is_settled()
                 || state.held

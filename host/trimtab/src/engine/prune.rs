@@ -49,6 +49,9 @@ struct Run {
     look_at: Option<Instant>,
     plan: Plan,
     told: BTreeMap<ObjectKey, String>,
+    /// Why nothing is pruned, by the look before, and as it was told.
+    stopped: Option<String>,
+    told_stopped: Option<String>,
 }
 
 /// What a task of this module ended with.
@@ -173,9 +176,9 @@ impl Engine {
 
     pub(super) fn take_pruned(&mut self, done: Done) {
         let source = match &done {
-            Done::Read { source, .. } | Done::Looked { source, .. } | Done::Deleted { source, .. } => {
-                source.clone()
-            }
+            Done::Read { source, .. }
+            | Done::Looked { source, .. }
+            | Done::Deleted { source, .. } => source.clone(),
         };
         let Some(run) = self.pruning.runs.get_mut(&source) else { return };
         run.busy = false;
@@ -266,7 +269,9 @@ impl Engine {
         if self.order.is_blocked(&desired.key) || self.order.holds(&desired.key) {
             return Some("waits".into());
         }
-        let state = self.keys.get(&desired.key)?;
+        let Some(state) = self.keys.get(&desired.key) else {
+            return Some("not looked at yet".into());
+        };
         if state.is_settled_otherwise(desired.digest) {
             return None;
         }
@@ -371,6 +376,7 @@ impl Engine {
 
     /// Tells what is other in a plan than it was.
     fn tell_plan(&mut self, source: &Arc<str>, plan: &Plan) {
+        self.tell_stopped(source, plan);
         let observes = self.config.get(source).is_some_and(|it| it.terms.mode == Mode::Observe);
         let mut told = BTreeMap::new();
         for (key, step) in &plan.steps {
@@ -382,13 +388,18 @@ impl Engine {
                 Step::Wait(why) => (PruneStep::Waiting, why.clone()),
                 Step::Going(what) => (PruneStep::Going, what.clone()),
                 Step::Held(held) => (PruneStep::Held, held_words(source, held)),
+                Step::Keep(_) if plan.stopped.is_some() => continue,
                 Step::Keep(why) => (PruneStep::Kept, why.clone()),
                 Step::Forget(why) => (PruneStep::Forgotten, why.clone()),
             };
             told.insert(key.clone(), (step, text));
         }
-        let before =
-            self.pruning.runs.get_mut(source).map(|run| std::mem::take(&mut run.told)).unwrap_or_default();
+        let before = self
+            .pruning
+            .runs
+            .get_mut(source)
+            .map(|run| std::mem::take(&mut run.told))
+            .unwrap_or_default();
         let mut now = BTreeMap::new();
         // What was deleted just now is forgotten without a word of its own.
         for (key, (step, text)) in told {
@@ -400,6 +411,25 @@ impl Engine {
         }
         if let Some(run) = self.pruning.runs.get_mut(source) {
             run.told = now;
+        }
+    }
+
+    /// Tells once why nothing of a source is pruned, where that was so at the look before too: most
+    /// reasons are gone in a moment.
+    fn tell_stopped(&mut self, source: &Arc<str>, plan: &Plan) {
+        let Some(run) = self.pruning.runs.get_mut(source) else { return };
+        let lasts = run.stopped == plan.stopped;
+        run.stopped.clone_from(&plan.stopped);
+        if !lasts || run.told_stopped == plan.stopped {
+            return;
+        }
+        run.told_stopped.clone_from(&plan.stopped);
+        if let Some(why) = &plan.stopped {
+            let count = plan.steps.iter().filter(|(_, step)| matches!(step, Step::Keep(_))).count();
+            let text = format!(
+                "source {source} declares {count} objects no more that were made for it: {why}"
+            );
+            self.tell_host("prune-stopped", &text);
         }
     }
 
@@ -439,9 +469,11 @@ impl Engine {
         let digest = Digest::parse(digest)
             .ok_or_else(|| format!("{digest:?} is no digest: sha256: and 64 hexadecimal digits"))?;
         let source: Arc<str> = source.into();
-        let held = self.pruning.runs.get(&source).and_then(|run| {
-            run.plan.held.iter().find(|held| held.digest == digest).cloned()
-        });
+        let held = self
+            .pruning
+            .runs
+            .get(&source)
+            .and_then(|run| run.plan.held.iter().find(|held| held.digest == digest).cloned());
         let Some(held) = held else {
             return Err(format!(
                 "nothing of source {source} is held under {digest}: what is held is another set by now; `trimtab source show {source}` names it"

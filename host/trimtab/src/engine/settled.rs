@@ -181,12 +181,14 @@ impl KeyState {
     }
 
     /// Whether the last pass of this desired state ended for good without having to be in force: it
-    /// was observed, or left as it is.
+    /// was observed or left as it is, or nobody looks at it.
     pub(super) fn is_settled_otherwise(&self, desired: Digest) -> bool {
-        self.last.as_ref().is_some_and(|last| {
-            let otherwise = matches!(last.outcome, Outcome::Observed | Outcome::Left(_));
-            last.desired == desired && otherwise
-        })
+        let otherwise = |outcome: &Outcome| {
+            matches!(outcome, Outcome::Observed | Outcome::Left(_) | Outcome::Suspended(_))
+        };
+        let last = self.last.as_ref();
+        self.unclaimed
+            || last.is_some_and(|last| last.desired == desired && otherwise(&last.outcome))
     }
 
     /// Whether this desired state is in force by the last pass.
@@ -294,7 +296,11 @@ impl Summary {
                 object: format!("{} {}", unplaced.manifest.gvk, unplaced.manifest.name),
                 origin: unplaced.manifest.origin.to_string(),
                 outcome: "waiting".into(),
-                reason: waiting.kinds.get(&unplaced.manifest.gvk).unwrap_or(&unplaced.reason).clone(),
+                reason: waiting
+                    .kinds
+                    .get(&unplaced.manifest.gvk)
+                    .unwrap_or(&unplaced.reason)
+                    .clone(),
             })
             .collect();
         unsettled.extend(desired.refused.iter().map(|refused| Unsettled {

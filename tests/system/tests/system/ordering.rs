@@ -188,8 +188,14 @@ fn a_failing_object_stops_what_depends_on_it_and_nothing_else() -> Test {
             found.map(|(_, outcome, reason)| format!("{outcome}: {reason}")).unwrap_or_default()
         };
         for (object, words) in [
-            ("/needs-it", "waiting: waits for Service order-fails/broken (named by its annotation): rejected"),
-            ("/absent", "waiting: waits for Secret order-fails/nowhere (named by its annotation): not in the cluster"),
+            (
+                "/needs-it",
+                "waiting: waits for Service order-fails/broken (named by its annotation): rejected",
+            ),
+            (
+                "/absent",
+                "waiting: waits for Secret order-fails/nowhere (named by its annotation): not in the cluster",
+            ),
             ("/a", "waiting: needs itself, and is never applied so: ConfigMap order-fails/a needs"),
             ("/b", "waiting: needs itself"),
         ] {

@@ -23,7 +23,8 @@ fn config_map(namespace: &str, name: &str, metadata: &str) -> String {
 
 fn maps(namespace: &str, prefix: &str, count: usize) -> String {
     (0..count).fold(String::new(), |mut text, index| {
-        let _ = writeln!(text, "---\n{}", config_map(namespace, &format!("{prefix}{index:02}"), ""));
+        let _ =
+            writeln!(text, "---\n{}", config_map(namespace, &format!("{prefix}{index:02}"), ""));
         text
     })
 }
@@ -152,7 +153,9 @@ spec:
             .iter()
             .filter(|line| line.kind() == "prune")
             .filter(|line| matches!(line.0["step"].as_str(), Some("deleting" | "deleted")))
-            .map(|line| format!("{} {}", line.0["step"].as_str().unwrap_or_default(), line.object()))
+            .map(|line| {
+                format!("{} {}", line.0["step"].as_str().unwrap_or_default(), line.object())
+            })
             .collect();
         ensure!(steps.len() == 6, "{steps:?}");
         for pair in steps.chunks(2) {
@@ -250,8 +253,10 @@ fn what_says_so_is_held_or_is_not_ours_stays_and_blocks_nobody() -> Test {
         told(&mut host, "forgotten", &map(name, "replaced"), "another object has its name").await?;
         told(&mut host, "going", &map(name, "stuck"), "its finalizers example.com/held").await?;
         room.declare("new.yaml", &config_map(name, "new", ""))?;
-        host.until("a new object is made meanwhile", async |_| api.require(&map(name, "new")).await)
-            .await?;
+        host.until("a new object is made meanwhile", async |_| {
+            api.require(&map(name, "new")).await
+        })
+        .await?;
         for left in ["kept", "replaced", "foreign", "stuck"] {
             api.require(&map(name, left)).await?;
         }
@@ -319,7 +324,8 @@ enum Moment {
 }
 
 #[test]
-fn killed_between_any_two_deletions_it_ends_in_the_same_state_with_each_object_deleted_once() -> Test {
+fn killed_between_any_two_deletions_it_ends_in_the_same_state_with_each_object_deleted_once() -> Test
+{
     use Moment::{Deleted, Deleting, Started};
     const GOING: usize = 9;
     let moments = [
@@ -419,7 +425,10 @@ fn a_source_is_removed_with_or_without_its_objects_by_a_command_that_needs_no_ho
                 // Nobody finalises namespaces on a control plane without their controller.
                 let live = cluster.api().require(&namespace).await?;
                 ensure!(live["metadata"]["deletionTimestamp"].is_string(), "{live}\n{text}");
-                ensure!(status == 1 && text.contains("waits for its finalizers kubernetes"), "{text}");
+                ensure!(
+                    status == 1 && text.contains("waits for its finalizers kubernetes"),
+                    "{text}"
+                );
                 ensure!(deletes(cluster, name).await?.len() == STAYING + 1, "{text}");
             }
         }
