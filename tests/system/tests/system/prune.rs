@@ -53,6 +53,19 @@ async fn deletes(cluster: &Cluster, user: &str) -> Result<Vec<Request>> {
 
 /// What the inventory of this room's source names, each with its UID.
 async fn inventory(cluster: &Cluster, room: &Room) -> Result<BTreeMap<String, String>> {
+    entries(cluster, room, 4).await
+}
+
+/// The same with its marks.
+async fn marks(cluster: &Cluster, room: &Room) -> Result<BTreeMap<String, String>> {
+    entries(cluster, room, 7).await
+}
+
+async fn entries(
+    cluster: &Cluster,
+    room: &Room,
+    member: usize,
+) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for object in cluster.api().list("v1", "ConfigMap").await? {
         let home = object["metadata"]["namespace"].as_str() == Some(&*room.inventory());
@@ -60,7 +73,7 @@ async fn inventory(cluster: &Cluster, room: &Room) -> Result<BTreeMap<String, St
         let shard: Value = serde_json::from_str(text)?;
         for entry in shard["entries"].as_array().context("entries")? {
             let text = |index: usize| entry[index].as_str().unwrap_or_default().to_owned();
-            found.insert(format!("{} {}/{}", text(1), text(2), text(3)), text(4));
+            found.insert(format!("{} {}/{}", text(1), text(2), text(3)), text(member));
         }
     }
     Ok(found)
@@ -311,6 +324,140 @@ sources:
         ensure!(deletes(cluster, name).await?.len() == 1);
         Ok(())
     })
+}
+
+#[test]
+fn a_deletion_that_is_refused_stays_in_the_inventory_and_stops_no_other() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let api = cluster.api();
+        let name = "prune-refused";
+        let room = room(cluster, name)?;
+        room.declare("goes.yaml", &maps(name, "goes-", 2))?;
+        settled(&room).await?;
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+                    "resourceRules": [{
+                        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+                        "operations": ["DELETE"],
+                    }],
+                },
+                "validations": [{
+                    "expression": "oldObject.metadata.name != 'goes-00'",
+                    "message": "this one stays",
+                }],
+            },
+        });
+        api.create(&policy).await?;
+        api.create(&json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        }))
+        .await?;
+        // A policy takes a moment to be in force.
+        let denied = map(name, "goes-00");
+        let probe = trimtab_system_tests::until("the policy is in force", trimtab_system_tests::PATIENCE, async || {
+            let path = format!("/api/v1/namespaces/{name}/configmaps/goes-00?dryRun=All");
+            let answer = api.send(http::Method::DELETE, &path, None, None).await;
+            ensure!(answer.is_err(), "not yet");
+            Ok(())
+        });
+        probe.await?;
+        room.withdraw("goes.yaml")?;
+        let mut host = room.start()?;
+        told(&mut host, "failed", &denied, "this one stays").await?;
+        is_gone(&mut host, cluster, &map(name, "goes-01")).await?;
+        host.stop().await?;
+        let known = inventory(cluster, &room).await?;
+        ensure!(known.contains_key(&format!("ConfigMap {name}/goes-00")), "{known:?}");
+        let round = room.once().await?;
+        ensure!(round.status == 1, "{}", round.log);
+        api.delete(&Id::new(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicyBinding",
+            "",
+            name,
+        ))
+        .await?;
+        let mut host = room.start()?;
+        is_gone(&mut host, cluster, &denied).await?;
+        host.kill()?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_job_that_its_ttl_removed_is_not_made_anew_until_its_manifest_is_another() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let api = cluster.api();
+        let name = "prune-job";
+        let room = room(cluster, name)?;
+        let job = |image: &str| {
+            format!(
+                "apiVersion: batch/v1
+kind: Job
+metadata: {{name: once, namespace: {name}, annotations: {{trimtab.dev/on-immutable: recreate}}}}
+spec:
+  ttlSecondsAfterFinished: 100
+  template:
+    spec: {{restartPolicy: Never, containers: [{{name: once, image: \"{image}\"}}]}}
+"
+            )
+        };
+        room.declare("job.yaml", &job("registry.example.com/once:1"))?;
+        let mut host = room.start()?;
+        let id = Id::new("batch/v1", "Job", name, "once");
+        host.until("the Job is made", async |_| api.require(&id).await).await?;
+        let status = json!({"status": {
+            "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z",
+            "succeeded": 1, "uncountedTerminatedPods": {}, "conditions": [
+                {"type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", "lastProbeTime": "2026-01-01T00:01:00Z"},
+                {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", "lastProbeTime": "2026-01-01T00:01:00Z"},
+            ],
+        }});
+        let path = format!("/apis/batch/v1/namespaces/{name}/jobs/once/status");
+        let merge = Some("application/merge-patch+json");
+        api.send(http::Method::PATCH, &path, merge, Some(&status)).await?;
+        host.until("the inventory knows that it ended", async |_| {
+            let known = marks(cluster, &room).await?;
+            ensure!(known.get(&format!("Job {name}/once")).is_some_and(|it| it == "d"), "{known:?}");
+            Ok(())
+        })
+        .await?;
+        // As its controller does after the TTL.
+        let path = format!("/apis/batch/v1/namespaces/{name}/jobs/once?propagationPolicy=Background");
+        api.send(http::Method::DELETE, &path, None, None).await?;
+        let left = |line: &trimtab_system_tests::Line| {
+            line.is_about(&id) && line.outcome() == "left" && line.message().contains("ttlSeconds")
+        };
+        host.line("it is left as it is", 0, left).await?;
+        host.stop().await?;
+        settled_or_left(&room).await?;
+        ensure!(api.get(&id).await?.is_none(), "it was made anew");
+        room.declare("job.yaml", &job("registry.example.com/once:2"))?;
+        let mut host = room.start()?;
+        host.until("another manifest makes it anew", async |_| api.require(&id).await).await?;
+        host.kill()?;
+        Ok(())
+    })
+}
+
+/// One round in which nothing but what is left alone is not as declared.
+async fn settled_or_left(room: &Room) -> Result<()> {
+    let round = room.once().await?;
+    let others: Vec<_> =
+        round.unsettled().into_iter().filter(|(_, outcome, _)| outcome != "left").collect();
+    ensure!(others.is_empty(), "{others:?}\n{}", round.log);
+    Ok(())
 }
 
 /// When to kill.
