@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use trimtab_core::grant::Mode;
-use trimtab_core::health::readiness;
+use trimtab_core::health::{Readiness, readiness};
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::inventory::{Approval, Entry, Inventory};
 use trimtab_core::object::{Desired, Live, LiveObject};
@@ -476,6 +476,5 @@ fn ends_by_itself(desired: &Desired, live: &LiveObject) -> bool {
     let Ok(tree) = trimtab_json::parse(&live.json) else { return false };
     let has_ttl = tree.at(&["spec", "ttlSecondsAfterFinished"]).is_some_and(|it| !it.is_null());
     let ended = readiness(&desired.gvk, &live.json);
-    use trimtab_core::health::Readiness::{Failed, Ready};
-    has_ttl && matches!(ended, Ready | Failed(_))
+    has_ttl && matches!(ended, Readiness::Ready | Readiness::Failed(_))
 }
