@@ -116,7 +116,8 @@ pub(crate) fn read_text(name: &Arc<str>, bytes: &[u8]) -> Result<Vec<Manifest>, 
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 fn lfs_pointer() -> Fault {
-    let message = "this is a pointer to content that Git LFS keeps elsewhere, and it is not fetched";
+    let message =
+        "this is a pointer to content that Git LFS keeps elsewhere, and it is not fetched";
     let remedy = "keep manifests in Git itself (git lfs untrack, then commit the file again)";
     Fault::new(ProblemCode::NotFollowed, 1, message, remedy).whole_file()
 }

@@ -34,8 +34,8 @@ mod writer;
 mod yaml;
 
 pub use directory::{Directory, read_documents};
-pub use git::location::{Location, LocationError, parse_location};
 pub use error::{Problem, ProblemCode, SourceError};
+pub use git::location::{Location, LocationError, parse_location};
 pub use watch::{SourceUpdate, WatchOptions, watch};
 
 use sha2::Digest as _;

@@ -128,7 +128,8 @@ pub(crate) fn walk(root: &Path) -> Result<Tree, SourceError> {
         let entry = entry(real, &metadata);
         walk::single(&mut disk, &name, entry)
     };
-    let newest = found.files.iter().map(|file| file.handle.stamp.newest()).fold(disk.newest, i128::max);
+    let newest =
+        found.files.iter().map(|file| file.handle.stamp.newest()).fold(disk.newest, i128::max);
     Ok(Tree { found, newest })
 }
 

@@ -239,7 +239,10 @@ fn a_generators_inputs_above_the_root_are_not_opened_and_not_shown() {
 fn what_is_encrypted_as_a_whole_or_kept_elsewhere_is_no_manifest() {
     let root = folder(&[
         ("dotenv.yaml", "sops_mac: ENC[AES256_GCM,data:x]\nsops_version: 3.9.0\n"),
-        ("whole.yaml", "apiVersion: ENC[AES256_GCM,data:x]\nkind: ENC[AES256_GCM,data:x]\nsops: {mac: m}\n"),
+        (
+            "whole.yaml",
+            "apiVersion: ENC[AES256_GCM,data:x]\nkind: ENC[AES256_GCM,data:x]\nsops: {mac: m}\n",
+        ),
         ("binary.json", r#"{"data":"ENC[AES256_GCM,data:x]","sops":{"mac":"m"}}"#),
         ("large.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"),
     ]);

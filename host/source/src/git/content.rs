@@ -46,8 +46,7 @@ pub(crate) fn read(
     if let Some(broken) = tree.broken {
         return Err(broken);
     }
-    let mut content =
-        Content { manifests: Vec::new(), problems: found.problems, decoded: 0 };
+    let mut content = Content { manifests: Vec::new(), problems: found.problems, decoded: 0 };
     let mut kept = Decoded::default();
     for file in found.files {
         if content.problems.len() >= MAX_PROBLEMS {

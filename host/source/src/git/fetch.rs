@@ -56,11 +56,7 @@ pub(crate) fn receive_commit(
     receive_spec(repo, options, &id.to_string())
 }
 
-fn receive_spec(
-    repo: &Repository,
-    options: &GitOptions,
-    spec: &str,
-) -> Result<ObjectId, Trouble> {
+fn receive_spec(repo: &Repository, options: &GitOptions, spec: &str) -> Result<ObjectId, Trouble> {
     if let Ok(id) = ObjectId::from_hex(spec.as_bytes())
         && repo.has_object(id)
     {

@@ -219,8 +219,8 @@ impl Files for TreeFiles<'_> {
                     What::Blob => is_manifest(&item.name),
                     _ => true,
                 };
-            let is_new = !is_read
-                || lower.insert(String::from_utf8_lossy(&item.name).to_lowercase());
+            let is_new =
+                !is_read || lower.insert(String::from_utf8_lossy(&item.name).to_lowercase());
             let is_twice = previous.replace(&item.name) == Some(&item.name);
             match fault(item, is_hidden, is_twice, is_new) {
                 Some(fault) => listing.faults.push((item.name.clone(), fault)),
@@ -249,9 +249,8 @@ fn find<'t>(tree: &'t [Item], name: &[u8]) -> Option<&'t Item> {
 
 /// What is wrong with an entry by its name and mode alone.
 fn fault(item: &Item, is_hidden: bool, is_twice: bool, is_new: bool) -> Option<Fault> {
-    let refuse = |code, message: &str, remedy: &str| {
-        Some(Fault::new(code, 1, message, remedy).whole_file())
-    };
+    let refuse =
+        |code, message: &str, remedy: &str| Some(Fault::new(code, 1, message, remedy).whole_file());
     if let Err(why) = names::check(&item.name) {
         return refuse(ProblemCode::UnsafeName, why, "rename it");
     }

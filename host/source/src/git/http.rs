@@ -71,7 +71,7 @@ pub(crate) fn connect(
         return Err(Cause::Options(
             "HTTP without TLS proves neither who answers nor what: use https://, or allow it by \
              name"
-            .into(),
+                .into(),
         ));
     }
     let base = url.http();
@@ -144,7 +144,10 @@ impl Client {
         gix::error::message!("{words}").into()
     }
 
-    fn reached(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, gix::Error> {
+    fn reached(
+        &self,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, gix::Error> {
         answer.map_err(|error| self.fail(Cause::Other(words_of(&error))))
     }
 
@@ -222,7 +225,10 @@ impl Http for Client {
         let mut answer = self.reached(ask(url))?;
         if answer.status().is_redirection() {
             let moved = self.redirect(&answer, url, base_url).map_err(|cause| self.fail(cause))?;
-            answer = self.reached(ask(&format!("{moved}{}", url.strip_prefix(base_url).unwrap_or_default())))?;
+            answer = self.reached(ask(&format!(
+                "{moved}{}",
+                url.strip_prefix(base_url).unwrap_or_default()
+            )))?;
             self.moved_to = Some(moved);
         }
         if let Some(cause) = refusal(&mut answer) {
@@ -351,8 +357,7 @@ impl State {
             headers.push(b'\n');
         }
         // The conversation's own limit counts, over all of its answers.
-        let body: Box<dyn Read + Send> =
-            Box::new(body.into_with_config().limit(u64::MAX).reader());
+        let body: Box<dyn Read + Send> = Box::new(body.into_with_config().limit(u64::MAX).reader());
         let body = BufReader::new(budget.bounds(body));
         State::Answered { headers: Some(headers), body: Some(body) }
     }
@@ -488,6 +493,56 @@ impl BufRead for Answer {
     fn consume(&mut self, amount: usize) {
         if let Some(body) = &mut self.body {
             body.consume(amount);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::GitOptions;
+
+    /// Where a client of this address goes when it is sent there.
+    fn sent(address: &str, to: &str) -> Result<String, String> {
+        let options = GitOptions::new(Url::parse(address).unwrap());
+        let told = Told::default();
+        let client = Client {
+            agent: agent(&options).unwrap(),
+            login: None,
+            url: options.url.clone(),
+            moved_to: None,
+            budget: Budget::new(&options),
+            told,
+        };
+        let base = options.url.http();
+        let asked = format!("{base}/info/refs?service=git-upload-pack");
+        let answer = Response::builder()
+            .status(302)
+            .header("Location", to)
+            .body(Body::builder().data(""))
+            .unwrap();
+        client.redirect(&answer, &asked, &base).map_err(|cause| cause.words().to_owned())
+    }
+
+    #[test]
+    fn a_server_may_send_us_on_within_its_own_host_and_never_out_of_tls() {
+        let tail = "/info/refs?service=git-upload-pack";
+        let from = "https://user@git.test:8443/pier";
+        for to in [format!("https://git.test:8443/new{tail}"), format!("/new{tail}")] {
+            assert_eq!(sent(from, &to).as_deref(), Ok("https://git.test:8443/new"), "{to}");
+        }
+        for (to, word) in [
+            (format!("http://git.test:8443/new{tail}"), "another protocol"),
+            (format!("https://git.test/new{tail}"), "another host"),
+            (format!("https://git.test:8443.evil.test/new{tail}"), "another host"),
+            (format!("https://user@git.test:8443/new{tail}"), "another host"),
+            (format!("https://evil.test/pier{tail}"), "another host"),
+            (format!("//evil.test/pier{tail}"), "elsewhere"),
+            ("/login".to_owned(), "no repository"),
+            ("/pier/info/refs".to_owned(), "no repository"),
+        ] {
+            let told = sent(from, &to).unwrap_err();
+            assert!(told.contains(word), "{to}: {told}");
         }
     }
 }

@@ -105,8 +105,9 @@ impl Url {
             "ssh" | "git+ssh" | "ssh+git" => Scheme::Ssh,
             "file" => Scheme::File,
             "git" => {
-                return Err("git:// proves neither who answers nor what: use https:// or ssh://"
-                    .into());
+                return Err(
+                    "git:// proves neither who answers nor what: use https:// or ssh://".into()
+                );
             }
             other => {
                 return Err(format!(
@@ -152,9 +153,11 @@ impl Url {
         }
         let parts = [self.user.as_deref().unwrap_or_default(), host, self.path.as_str()];
         if parts.iter().any(|part| part.starts_with('-')) {
-            return Err("its user, host or path begins with a dash: write the path from the root, \
+            return Err(
+                "its user, host or path begins with a dash: write the path from the root, \
                         or with ./ before it"
-                .into());
+                    .into(),
+            );
         }
         let is_of_host = |sign: char| sign.is_ascii_alphanumeric() || "-._:[]".contains(sign);
         if !self.authority.chars().all(is_of_host) {

@@ -130,10 +130,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            received_bytes: limits::MAX_RECEIVED_BYTES,
-            object_bytes: limits::MAX_OBJECT_BYTES,
-        }
+        Self { received_bytes: limits::MAX_RECEIVED_BYTES, object_bytes: limits::MAX_OBJECT_BYTES }
     }
 }
 

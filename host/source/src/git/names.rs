@@ -39,15 +39,40 @@ mod tests {
     #[test]
     fn names_that_mean_something_else_elsewhere_are_refused() {
         for name in [
-            &b".."[..], b".", b"", b"a/b", b"a\\b", b".git", b".GIT", b".Git ", b"git~1",
-            b".git::$INDEX_ALLOCATION", ".g\u{200c}it".as_bytes(), b"a\0b", b"a\nb", b"\x1b[2J",
-            b"con", b"NUL.yaml", b"com1.yml", b"aux.d.yaml", b"lpt9",
+            &b".."[..],
+            b".",
+            b"",
+            b"a/b",
+            b"a\\b",
+            b".git",
+            b".GIT",
+            b".Git ",
+            b"git~1",
+            b".git::$INDEX_ALLOCATION",
+            ".g\u{200c}it".as_bytes(),
+            b"a\0b",
+            b"a\nb",
+            b"\x1b[2J",
+            b"con",
+            b"NUL.yaml",
+            b"com1.yml",
+            b"aux.d.yaml",
+            b"lpt9",
         ] {
             assert!(check(name).is_err(), "{:?}", String::from_utf8_lossy(name));
         }
         for name in [
-            &b"a.yaml"[..], b".gitignore", b".github", b"...", b"console.yaml", b"system:node.yaml",
-            b"auxiliary", b"com10.yaml", "\u{00fc}ber.yaml".as_bytes(), b"-n", b"a b.yaml",
+            &b"a.yaml"[..],
+            b".gitignore",
+            b".github",
+            b"...",
+            b"console.yaml",
+            b"system:node.yaml",
+            b"auxiliary",
+            b"com10.yaml",
+            "\u{00fc}ber.yaml".as_bytes(),
+            b"-n",
+            b"a b.yaml",
         ] {
             assert_eq!(check(name), Ok(()), "{:?}", String::from_utf8_lossy(name));
         }

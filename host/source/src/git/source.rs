@@ -2,9 +2,9 @@
 
 use super::fetch::{self, Trouble};
 use super::files::{self, ObjectFault, TreeFiles};
+use super::judge::{self, Judged};
 use super::link::Cause;
 use super::mirror::{self, Lock, Mirror, MirrorFault};
-use super::judge::{self, Judged};
 use super::{GitOptions, Reference, content, location};
 use crate::directory::unique;
 use crate::error::SourceError;
@@ -61,7 +61,9 @@ impl Git {
         };
         let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
-            return refuse("its name is that of a folder: use letters, digits and -, _ or .".into());
+            return refuse(
+                "its name is that of a folder: use letters, digits and -, _ or .".into(),
+            );
         }
         match location::folder(&options.path) {
             Ok(path) => options.path = path,
@@ -184,24 +186,21 @@ impl Git {
 
     /// A new mirror in the old one's place. What was accepted goes with it if it still can be had.
     fn fetched_anew(&self) -> Result<(Repository, ObjectId), SourceError> {
-        let accepted = match self.mirror.open(&self.options) {
-            Ok(old) => mirror::named(&old, mirror::ACCEPTED).ok().flatten(),
-            Err(_) => None,
-        };
+        let accepted = self.mirror.accepted();
         let fault = |fault| self.fault(fault);
         let repo = self.mirror.fresh(&self.options).map_err(fault)?;
         let tip = fetch::receive(&repo, &self.options).map_err(|trouble| self.trouble(trouble))?;
         let tip = kept(&repo, tip).map_err(|reason| self.unreachable(reason))?;
         if let Some(id) = accepted {
             let held = repo.has_object(id)
-                || fetch::receive_commit(&repo, &self.options, id).is_ok_and(|id| repo.has_object(id));
-            match held {
-                true => mirror::name(&repo, mirror::ACCEPTED, id).map_err(fault)?,
-                false => tracing::warn!(
-                    source = &*self.name, commit = %id,
-                    "the commit that was accepted last cannot be had any more"
-                ),
+                || fetch::receive_commit(&repo, &self.options, id)
+                    .is_ok_and(|id| repo.has_object(id));
+            if !held {
+                let source = &*self.name;
+                tracing::warn!(source, commit = %id, "what was accepted last cannot be had any more");
             }
+            // Its name stays in any case: what comes next is judged by it.
+            mirror::name(&repo, mirror::ACCEPTED, id).map_err(fault)?;
         }
         drop(repo);
         Ok((self.mirror.replace(&self.options).map_err(fault)?, tip))

@@ -21,7 +21,9 @@ pub(crate) fn shown(words: &str, secrets: &[String]) -> String {
         }
         // A terminal obeys control characters, and readers are misled by marks of direction.
         shown.extend(word.chars().map(|sign| match sign {
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                '\u{fffd}'
+            }
             sign if sign.is_control() => '\u{fffd}',
             sign => sign,
         }));

@@ -48,10 +48,8 @@ fn garbage_is_no_repository() {
     for words in ["", "0000", "zzzz", "001e# service=git-upload-pack\n0000", "ffff", "0005"] {
         let error = failing(Manner::Say(200, kind, words), |_| {});
         // A list of nothing is what an empty repository has.
-        let is_told = matches!(
-            error,
-            SourceError::Unreachable { .. } | SourceError::ReferenceMissing { .. }
-        );
+        let is_told =
+            matches!(error, SourceError::Unreachable { .. } | SourceError::ReferenceMissing { .. });
         assert!(is_told, "{words:?}: {error:?}");
     }
 }
@@ -66,8 +64,7 @@ fn a_server_that_sends_without_end_is_over_a_limit() {
 #[test]
 fn a_server_that_says_nothing_costs_the_timeout_and_no_more() {
     let started = Instant::now();
-    let error =
-        failing(Manner::Silent, |options| options.timeout = Duration::from_millis(800));
+    let error = failing(Manner::Silent, |options| options.timeout = Duration::from_millis(800));
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }

@@ -40,10 +40,7 @@ fn a_look_is_two_requests_and_a_change_brings_only_what_is_new() {
     let lines: Vec<_> = asked.iter().map(|asked| asked.line.as_str()).collect();
     assert_eq!(
         lines,
-        [
-            "GET /pier/.git/info/refs?service=git-upload-pack",
-            "POST /pier/.git/git-upload-pack"
-        ]
+        ["GET /pier/.git/info/refs?service=git-upload-pack", "POST /pier/.git/git-upload-pack"]
     );
     assert!(String::from_utf8_lossy(&asked[1].body).contains("command=ls-refs"));
     assert!(before.still_holds(&source.fingerprint().unwrap()));
@@ -132,23 +129,36 @@ fn a_mirror_that_is_broken_in_any_way_is_made_anew() {
     let breaks: Vec<(&str, Break<'_>)> = vec![
         ("no objects", Box::new(move || fs::remove_dir_all(&objects).unwrap())),
         ("no pack", Box::new(move || fs::remove_file(pack(source_of)).unwrap())),
-        ("no index", Box::new(move || {
-            fs::remove_file(pack(source_of).with_extension("idx")).unwrap();
-        })),
-        ("half a pack", Box::new(move || {
-            let pack = pack(source_of);
-            writable(&pack);
-            let half = pack.metadata().unwrap().len() / 2;
-            fs::File::options().write(true).open(&pack).unwrap().set_len(half).unwrap();
-        })),
-        ("an empty pack", Box::new(move || {
-            let pack = pack(source_of);
-            writable(&pack);
-            fs::write(&pack, "").unwrap();
-        })),
-        ("another configuration", Box::new(move || {
-            fs::write(&config, "[core]\n\tbare = true\n[include]\n\tpath = /etc/passwd\n").unwrap();
-        })),
+        (
+            "no index",
+            Box::new(move || {
+                fs::remove_file(pack(source_of).with_extension("idx")).unwrap();
+            }),
+        ),
+        (
+            "half a pack",
+            Box::new(move || {
+                let pack = pack(source_of);
+                writable(&pack);
+                let half = pack.metadata().unwrap().len() / 2;
+                fs::File::options().write(true).open(&pack).unwrap().set_len(half).unwrap();
+            }),
+        ),
+        (
+            "an empty pack",
+            Box::new(move || {
+                let pack = pack(source_of);
+                writable(&pack);
+                fs::write(&pack, "").unwrap();
+            }),
+        ),
+        (
+            "another configuration",
+            Box::new(move || {
+                fs::write(&config, "[core]\n\tbare = true\n[include]\n\tpath = /etc/passwd\n")
+                    .unwrap();
+            }),
+        ),
         ("alternates", Box::new(move || fs::write(&alternates, "/elsewhere\n").unwrap())),
         ("a shallow edge", Box::new(move || fs::write(&shallow, "\n").unwrap())),
         ("no head", Box::new(move || fs::remove_file(&head).unwrap())),
@@ -241,8 +251,9 @@ fn credentials_go_to_the_one_host_and_nowhere_else() {
     // Read anew each time.
     let source = with(&file);
     fs::write(&file, format!("ada:{TOKEN}\n")).unwrap();
-    assert_eq!(take(&source).manifests.len(), 1);
     server.asked();
+    assert_eq!(take(&source).manifests.len(), 1);
+    assert!(server.asked().iter().all(|asked| asked.authorization.is_some()));
     // A server that repeats what it was shown.
     let echo = "wrong: YWRhOmh1bnRlcjJodW50ZXIy hunter2hunter2 https://ada:hunter2hunter2@git.test";
     server.set(Manner::Say(403, "Content-Type: text/plain\r\n", echo));

@@ -20,9 +20,25 @@ fn refused_entries(make: impl Fn(&Repo) -> Vec<(&'static str, Vec<u8>, String)>)
 #[test]
 fn names_that_lead_elsewhere_are_refused() {
     for name in [
-        &b".."[..], b".", b".git", b".GIT", b".Git", b"git~1", b"GIT~1", b".git ", b".git.",
-        b".git::$INDEX_ALLOCATION", ".g\u{200c}it".as_bytes(), b"x\\..\\y.yaml", b"con.yaml",
-        b"NUL", b"aux.d.yaml", b"a\nb.yaml", b"\x1b]0;x.yaml", b"a/b.yaml", b"../b.yaml",
+        &b".."[..],
+        b".",
+        b".git",
+        b".GIT",
+        b".Git",
+        b"git~1",
+        b"GIT~1",
+        b".git ",
+        b".git.",
+        b".git::$INDEX_ALLOCATION",
+        ".g\u{200c}it".as_bytes(),
+        b"x\\..\\y.yaml",
+        b"con.yaml",
+        b"NUL",
+        b"aux.d.yaml",
+        b"a\nb.yaml",
+        b"\x1b]0;x.yaml",
+        b"a/b.yaml",
+        b"../b.yaml",
     ] {
         let refused = refused_entries(|repo| {
             let blob = repo.blob(config_map("evil").as_bytes());
@@ -39,7 +55,8 @@ fn names_that_lead_elsewhere_are_refused() {
         });
         assert!(refused.len() == 1 && refused[0].starts_with("unsafe_name "), "{refused:?}");
     }
-    let refused = refused_entries(|repo| vec![("100644", b"\xff\xfe.yaml".to_vec(), repo.blob(b""))]);
+    let refused =
+        refused_entries(|repo| vec![("100644", b"\xff\xfe.yaml".to_vec(), repo.blob(b""))]);
     assert_eq!(refused, ["not_a_file \u{fffd}\u{fffd}.yaml"]);
 }
 
@@ -48,10 +65,7 @@ fn two_names_that_are_one_elsewhere_and_two_entries_of_one_name_are_refused() {
     let of = |names: &'static [&'static str]| {
         refused_entries(move |repo| {
             let blob = repo.blob(config_map("b").as_bytes());
-            names
-                .iter()
-                .map(|name| ("100644", name.as_bytes().to_vec(), blob.clone()))
-                .collect()
+            names.iter().map(|name| ("100644", name.as_bytes().to_vec(), blob.clone())).collect()
         })
     };
     assert_eq!(of(&["A.yaml"]), ["unsafe_name a.yaml"]);
@@ -87,7 +101,8 @@ fn modes_that_git_does_not_have_submodules_and_pointers_are_not_followed() {
 fn a_submodule_beside_the_sources_folder_does_not_concern_it() {
     let repo = Repo::of_tree(|repo| {
         let blob = repo.blob(config_map("a").as_bytes());
-        let modules = repo.blob(b"[submodule \"e\"]\n\turl = git@git.test:private.git\n\tpath = vendor/e\n");
+        let modules =
+            repo.blob(b"[submodule \"e\"]\n\turl = git@git.test:private.git\n\tpath = vendor/e\n");
         let deploy = repo.tree(&[("100644", b"a.yaml", &blob)]);
         let vendor = repo.tree(&[("160000", b"e", &"1".repeat(40))]);
         repo.tree(&[
@@ -125,10 +140,8 @@ fn links_that_leave_the_folder_are_refused_and_what_they_lead_to_is_not_shown() 
         let up = repo.blob(b"..");
         let sub = repo.tree(&[("120000", b"up", &up)]);
         links.push(("long.yaml".into(), repo.blob(&[b'x'; 5000])));
-        let mut entries: Vec<_> = links
-            .iter()
-            .map(|(name, id)| ("120000", name.as_bytes(), id.as_str()))
-            .collect();
+        let mut entries: Vec<_> =
+            links.iter().map(|(name, id)| ("120000", name.as_bytes(), id.as_str())).collect();
         entries.push(("100644", b"a.yaml", &inside));
         entries.push(("40000", b"sub", &sub));
         let deploy = repo.tree(&entries);
@@ -166,14 +179,17 @@ fn a_hundred_thousand_files_are_too_many() {
     let mut stream = String::from("blob\nmark :1\n");
     let text = config_map("a");
     stream.push_str(&format!("data {}\n{text}\n", text.len()));
-    stream.push_str("commit refs/heads/main\ncommitter Bo <bo@pier.test> 1700000000 +0000\ndata 4\nmany\n");
+    stream.push_str(
+        "commit refs/heads/main\ncommitter Bo <bo@pier.test> 1700000000 +0000\ndata 4\nmany\n",
+    );
     for number in 0..100_000 {
         stream.push_str(&format!("M 100644 :1 {}/{number}.yaml\n", number % 100));
     }
     repo.git_with(&["fast-import", "--quiet"], stream.as_bytes());
     let started = Instant::now();
     let problems = problems(&source(&repo));
-    assert!(problems.iter().any(|problem| problem.message.contains("more than 10000 manifest files")));
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("more than 10000 manifest files"), "{}", problems[0]);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
@@ -182,7 +198,9 @@ fn folders_in_folders_without_end_are_refused() {
     // Ten thousand of them, one in the other.
     let repo = Repo::empty();
     let blob = repo.blob(config_map("a").as_bytes());
-    let mut stream = String::from("commit refs/heads/main\ncommitter Bo <bo@pier.test> 1700000000 +0000\ndata 4\ndeep\n");
+    let mut stream = String::from(
+        "commit refs/heads/main\ncommitter Bo <bo@pier.test> 1700000000 +0000\ndata 4\ndeep\n",
+    );
     // fast-import holds a path of some kilobytes; the rest is put on top by hand.
     stream.push_str(&format!("M 100644 {blob} {}a.yaml\n", "d/".repeat(1_500)));
     repo.git_with(&["fast-import", "--quiet"], stream.as_bytes());
@@ -199,10 +217,12 @@ fn a_tree_that_names_itself_many_times_is_bounded() {
         let mut id = repo.blob(config_map("a").as_bytes());
         let mut mode = "100644";
         for _ in 0..10 {
-            let names: Vec<String> = (0..10).map(|number| match mode {
-                "40000" => format!("d{number}"),
-                _ => format!("f{number}.yaml"),
-            }).collect();
+            let names: Vec<String> = (0..10)
+                .map(|number| match mode {
+                    "40000" => format!("d{number}"),
+                    _ => format!("f{number}.yaml"),
+                })
+                .collect();
             let entries: Vec<_> =
                 names.iter().map(|name| (mode, name.as_bytes(), id.as_str())).collect();
             id = repo.tree(&entries);
@@ -211,7 +231,8 @@ fn a_tree_that_names_itself_many_times_is_bounded() {
         id
     });
     let started = Instant::now();
-    assert!(refusals(&source(&repo))[0].starts_with("too_large "));
+    let refused = refusals(&source(&repo));
+    assert!(refused.len() == 1 && refused[0].starts_with("too_large "), "{}", refused.len());
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
@@ -228,7 +249,7 @@ fn a_gibibyte_in_a_megabyte_is_refused_before_it_is_unpacked() {
     let path = repo.path().join("zeros.yaml");
     std::fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
     repo.git(&["config", "core.bigFileThreshold", "1m"]);
-    repo.git(&["config", "core.compression", "9"]);
+    repo.git(&["config", "core.compression", "1"]);
     repo.commit(&[]);
     std::fs::remove_file(&path).unwrap();
     let before = peak_memory();
@@ -267,7 +288,7 @@ fn filters_hooks_and_configuration_of_a_repository_never_run() {
     let run = format!("touch {}", mark.display());
     repo.commit(&[
         ("a.yaml", &config_map("a")),
-        (".gitattributes", "*.yaml filter=evil text eol=crlf working-tree-encoding=UTF-16 ident\n"),
+        (".gitattributes", "*.yaml filter=evil text eol=crlf ident\n"),
         (".gitmodules", "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% ran\n"),
     ]);
     for (name, value) in [

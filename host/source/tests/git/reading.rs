@@ -37,8 +37,12 @@ fn a_commit_is_read_as_a_directory_with_its_files_is() {
     assert_eq!(
         names(&revision),
         [
-            "a.yaml:1 a", "deck/aft/d.json:1 d", "deck/b.yml:1 b", "deck/b.yml:5 c",
-            "deck/f.yaml:1 f", "stored/e.yaml:1 e"
+            "a.yaml:1 a",
+            "deck/aft/d.json:1 d",
+            "deck/b.yml:1 b",
+            "deck/b.yml:5 c",
+            "deck/f.yaml:1 f",
+            "stored/e.yaml:1 e"
         ]
     );
     assert_eq!(&*revision.id, commit);
@@ -159,8 +163,7 @@ fn a_file_that_did_not_change_is_not_decoded_again() {
     repo.commit(&[("3/3.yaml", &config_map("changed"))]);
     let after = take(&source);
     let anew = before.manifests.iter().zip(&after.manifests);
-    let anew: Vec<_> =
-        anew.filter(|(one, other)| !Arc::ptr_eq(&one.json, &other.json)).collect();
+    let anew: Vec<_> = anew.filter(|(one, other)| !Arc::ptr_eq(&one.json, &other.json)).collect();
     assert_eq!(anew.len(), 1);
     assert_eq!((&*anew[0].0.name, &*anew[0].1.name), ("n3", "changed"));
     // The way back to an earlier content is a new content as well.

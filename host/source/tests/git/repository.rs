@@ -123,9 +123,10 @@ impl Repo {
             bytes.extend_from_slice(name);
             bytes.push(0);
             let digits = id.as_bytes().chunks(2);
-            bytes.extend(digits.map(|two| {
-                u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()
-            }));
+            bytes.extend(
+                digits
+                    .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()),
+            );
         }
         self.git_with(&["hash-object", "-t", "tree", "-w", "--stdin", "--literally"], &bytes)
     }

@@ -44,11 +44,9 @@ fn a_location_is_an_address_a_reference_and_a_folder() {
 fn a_local_path_is_a_directory_unless_it_is_a_repository_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let directory = |text: &str| assert_eq!(
-        parse_location(text),
-        Ok(Location::Directory(text.into())),
-        "{text}"
-    );
+    let directory = |text: &str| {
+        assert_eq!(parse_location(text), Ok(Location::Directory(text.into())), "{text}")
+    };
     directory(path);
     directory(&format!("{path}#main"));
     directory("deploy/a:b");
