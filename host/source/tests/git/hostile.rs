@@ -201,8 +201,7 @@ fn folders_in_folders_without_end_are_refused() {
     let mut stream = String::from(
         "commit refs/heads/main\ncommitter Bo <bo@pier.test> 1700000000 +0000\ndata 4\ndeep\n",
     );
-    // fast-import holds a path of some kilobytes; the rest is put on top by hand.
-    stream.push_str(&format!("M 100644 {blob} {}a.yaml\n", "d/".repeat(1_500)));
+    stream.push_str(&format!("M 100644 {blob} {}a.yaml\n", "d/".repeat(10_000)));
     repo.git_with(&["fast-import", "--quiet"], stream.as_bytes());
     let mut options = options(&repo.address());
     options.timeout = Duration::from_secs(60);
