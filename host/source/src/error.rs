@@ -4,6 +4,7 @@
 //! A [`Fault`] is a problem whose file is not known yet; decoding and judging give those. The
 //! source adds the file and hands out [`Problem`]s inside a [`SourceError`].
 
+use crate::limits::MAX_PROBLEMS;
 use std::fmt;
 use std::sync::Arc;
 
@@ -201,6 +202,7 @@ impl SourceError {
     pub(crate) fn refused(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|a, b| (&a.file, a.line, &a.message).cmp(&(&b.file, b.line, &b.message)));
         problems.dedup();
+        problems.truncate(MAX_PROBLEMS);
         SourceError::Refused(problems.into())
     }
 }

@@ -35,7 +35,7 @@ pub const MAX_DOCUMENTS: usize = MAX_OBJECTS;
 /// Problems told of one file, and of a source: whoever mends these runs it again.
 pub const MAX_FILE_PROBLEMS: usize = 100;
 
-/// Problems after which no further file is looked into.
+/// Problems after which no further file is looked into, and that are told of one source.
 pub const MAX_PROBLEMS: usize = 1_000;
 
 /// Bytes that aliases and merge keys of one file may add to its text (a "YAML bomb" is a few lines

@@ -120,7 +120,9 @@ impl<'f, F: Files> Walker<'f, F> {
 
     fn end(mut self) -> Found<F::Handle> {
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
-        Found { files: self.files, problems: self.problems }
+        // Beyond a limit of the whole source one problem says it all: nothing is worth reading.
+        let files = if self.full { Vec::new() } else { self.files };
+        Found { files, problems: self.problems }
     }
 
     /// One folder: `real` are its names below the root without links, `shown` its visible path.

@@ -31,14 +31,15 @@ pub(crate) fn open(config: &SourceConfig, state: &Path) -> Result<Arc<dyn Source
     }
 }
 
+/// A source that was read once, and what came of it.
+pub(crate) type Once = (Arc<SourceConfig>, Result<Revision, SourceError>);
+
 /// Reads each source once, for a command that ends. What has to be fetched is fetched into a folder
 /// that is gone afterwards: a host's own state is the host's.
 ///
 /// # Errors
 /// No folder can be made; that a source cannot be read is part of the answer.
-pub(crate) fn read_once(
-    sources: &[Arc<SourceConfig>],
-) -> anyhow::Result<Vec<(Arc<SourceConfig>, Result<Revision, SourceError>)>> {
+pub(crate) fn read_once(sources: &[Arc<SourceConfig>]) -> anyhow::Result<Vec<Once>> {
     let scratch = tempfile::tempdir().context("cannot make a folder to fetch into")?;
     let read = |config: &Arc<SourceConfig>| {
         let revision = open(config, scratch.path()).and_then(|source| source.read());

@@ -44,13 +44,19 @@ fn step(repo: &Repository, commit: ObjectId) -> Result<(), Judged> {
         MirrorFault::System(error) => Judged::Broken(error.to_string()),
     })?;
     let Some(accepted) = accepted.filter(|accepted| *accepted != commit) else { return Ok(()) };
+    let refused = |reason: String| Judged::SteppedBack {
+        commit: commit.to_string(),
+        reason,
+        remedy: "push a commit on top of that one".into(),
+    };
+    if !repo.has_object(accepted) {
+        return Err(refused(format!(
+            "{accepted} was accepted last, and the server does not have it any more"
+        )));
+    }
     let base = repo.merge_base(accepted, commit).map_err(|error| Judged::Broken(error.to_string()));
     if base?.is_some_and(|base| base == accepted) {
         return Ok(());
     }
-    Err(Judged::SteppedBack {
-        commit: commit.to_string(),
-        reason: format!("it does not descend from {accepted}, which was accepted last"),
-        remedy: "push a commit on top of that one".into(),
-    })
+    Err(refused(format!("it does not descend from {accepted}, which was accepted last")))
 }

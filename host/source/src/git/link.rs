@@ -145,7 +145,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    fn new(options: &GitOptions) -> Self {
+    pub(crate) fn new(options: &GitOptions) -> Self {
         let allowed = options.limits.received_bytes;
         Self { left: Arc::new(AtomicU64::new(allowed)), allowed, told: Told::default() }
     }

@@ -116,6 +116,14 @@ impl Mirror {
         open(&path, options)
     }
 
+    /// What was accepted last, by its file alone: of a mirror that is broken otherwise, too.
+    pub(crate) fn accepted(&self) -> Option<ObjectId> {
+        [self.path(), self.folder.join("mirror.old")].iter().find_map(|mirror| {
+            let text = fs::read(mirror.join(ACCEPTED)).ok()?;
+            ObjectId::from_hex(text.trim_ascii_end()).ok()
+        })
+    }
+
     /// A process that was ended while it replaced the mirror leaves the old one beside.
     fn put_back(&self) -> io::Result<()> {
         let old = self.folder.join("mirror.old");
@@ -180,7 +188,7 @@ fn make(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     fs::write(path.join("config"), CONFIG)?;
     // What makes the folder a repository comes last.
-    fs::write(path.join("HEAD"), "ref: refs/trimtab/fetched\n")
+    fs::write(path.join("HEAD"), "ref: refs/heads/none\n")
 }
 
 fn open(path: &Path, options: &GitOptions) -> Result<Repository, MirrorFault> {

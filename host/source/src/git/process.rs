@@ -7,6 +7,7 @@
 use super::link::{Bounded, Budget, Cause, Told};
 use super::location::Scheme;
 use super::{Credentials, GitOptions};
+use crate::limits::MAX_WORDS;
 use gix_transport::client::blocking_io::Transport;
 use gix_transport::client::git::ConnectMode;
 use gix_transport::client::git::blocking_io::Connection;
@@ -87,6 +88,9 @@ fn last_words(mut words: ChildStderr) -> Option<Cause> {
     if said.trim().is_empty() {
         return None;
     }
+    // A long text comes with its point at the end: warnings first, then what they led to.
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let said = if said.len() > MAX_WORDS { last.to_owned() } else { said };
     let is_refusal = ["Permission denied", "Authentication failed", "Host key verification failed"]
         .iter()
         .any(|words| said.contains(words));

@@ -186,10 +186,7 @@ impl Git {
 
     /// A new mirror in the old one's place. What was accepted goes with it if it still can be had.
     fn fetched_anew(&self) -> Result<(Repository, ObjectId), SourceError> {
-        let accepted = match self.mirror.open(&self.options) {
-            Ok(old) => mirror::named(&old, mirror::ACCEPTED).ok().flatten(),
-            Err(_) => None,
-        };
+        let accepted = self.mirror.accepted();
         let fault = |fault| self.fault(fault);
         let repo = self.mirror.fresh(&self.options).map_err(fault)?;
         let tip = fetch::receive(&repo, &self.options).map_err(|trouble| self.trouble(trouble))?;
@@ -198,13 +195,21 @@ impl Git {
             let held = repo.has_object(id)
                 || fetch::receive_commit(&repo, &self.options, id)
                     .is_ok_and(|id| repo.has_object(id));
+<<<<<<< HEAD
             match held {
                 true => mirror::name(&repo, mirror::ACCEPTED, id).map_err(fault)?,
                 false => tracing::warn!(
                     source = &*self.name, commit = %id,
                     "the commit that was accepted last cannot be had any more"
                 ),
+=======
+            if !held {
+                let source = &*self.name;
+                tracing::warn!(source, commit = %id, "what was accepted last cannot be had any more");
+>>>>>>> h5
             }
+            // Its name stays in any case: what comes next is judged by it.
+            mirror::name(&repo, mirror::ACCEPTED, id).map_err(fault)?;
         }
         drop(repo);
         Ok((self.mirror.replace(&self.options).map_err(fault)?, tip))

@@ -251,8 +251,9 @@ fn credentials_go_to_the_one_host_and_nowhere_else() {
     // Read anew each time.
     let source = with(&file);
     fs::write(&file, format!("ada:{TOKEN}\n")).unwrap();
-    assert_eq!(take(&source).manifests.len(), 1);
     server.asked();
+    assert_eq!(take(&source).manifests.len(), 1);
+    assert!(server.asked().iter().all(|asked| asked.authorization.is_some()));
     // A server that repeats what it was shown.
     let echo = "wrong: YWRhOmh1bnRlcjJodW50ZXIy hunter2hunter2 https://ada:hunter2hunter2@git.test";
     server.set(Manner::Say(403, "Content-Type: text/plain\r\n", echo));

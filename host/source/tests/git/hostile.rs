@@ -188,9 +188,8 @@ fn a_hundred_thousand_files_are_too_many() {
     repo.git_with(&["fast-import", "--quiet"], stream.as_bytes());
     let started = Instant::now();
     let problems = problems(&source(&repo));
-    assert!(
-        problems.iter().any(|problem| problem.message.contains("more than 10000 manifest files"))
-    );
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("more than 10000 manifest files"), "{}", problems[0]);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
@@ -202,8 +201,7 @@ fn folders_in_folders_without_end_are_refused() {
     let mut stream = String::from(
         "commit refs/heads/main\ncommitter Bo <bo@pier.test> 1700000000 +0000\ndata 4\ndeep\n",
     );
-    // fast-import holds a path of some kilobytes; the rest is put on top by hand.
-    stream.push_str(&format!("M 100644 {blob} {}a.yaml\n", "d/".repeat(1_500)));
+    stream.push_str(&format!("M 100644 {blob} {}a.yaml\n", "d/".repeat(10_000)));
     repo.git_with(&["fast-import", "--quiet"], stream.as_bytes());
     let mut options = options(&repo.address());
     options.timeout = Duration::from_secs(60);
@@ -232,7 +230,8 @@ fn a_tree_that_names_itself_many_times_is_bounded() {
         id
     });
     let started = Instant::now();
-    assert!(refusals(&source(&repo))[0].starts_with("too_large "));
+    let refused = refusals(&source(&repo));
+    assert!(refused.len() == 1 && refused[0].starts_with("too_large "), "{}", refused.len());
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
@@ -249,7 +248,7 @@ fn a_gibibyte_in_a_megabyte_is_refused_before_it_is_unpacked() {
     let path = repo.path().join("zeros.yaml");
     std::fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
     repo.git(&["config", "core.bigFileThreshold", "1m"]);
-    repo.git(&["config", "core.compression", "9"]);
+    repo.git(&["config", "core.compression", "1"]);
     repo.commit(&[]);
     std::fs::remove_file(&path).unwrap();
     let before = peak_memory();
@@ -288,7 +287,7 @@ fn filters_hooks_and_configuration_of_a_repository_never_run() {
     let run = format!("touch {}", mark.display());
     repo.commit(&[
         ("a.yaml", &config_map("a")),
-        (".gitattributes", "*.yaml filter=evil text eol=crlf working-tree-encoding=UTF-16 ident\n"),
+        (".gitattributes", "*.yaml filter=evil text eol=crlf ident\n"),
         (".gitmodules", "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% ran\n"),
     ]);
     for (name, value) in [

@@ -136,7 +136,8 @@ fn answer(mut stream: TcpStream, root: PathBuf, how: &Mutex<Manner>, log: &Mutex
             let _ = stream.write_all(head.as_bytes());
             // Lines of the protocol, each a reference of its own.
             for number in 0_u64.. {
-                let line = format!("{number:040x} refs/heads/b{number:020}\n");
+                let abilities = if number == 0 { "\0agent=endless" } else { "" };
+                let line = format!("{:040x} refs/heads/b{number:020}{abilities}\n", number + 1);
                 if write!(stream, "{:04x}{line}", line.len() + 4).is_err() {
                     return;
                 }

@@ -30,7 +30,7 @@ pub(crate) fn follow(args: SourceArgs, now: Config) -> mpsc::Receiver<ConfigUpda
         while args.config.is_some() {
             tokio::time::sleep(LOOK_EVERY).await;
             let seen = look(&args);
-            let settled = before.replace(seen.clone()) == Some(seen.clone());
+            let settled = before.replace(seen) == Some(seen);
             if sender.is_closed() {
                 return;
             }

@@ -231,11 +231,15 @@ impl Entry {
     fn place_again(&mut self, kinds: &Kinds) -> Result<(), Vec<String>> {
         if let Some(in_force) = &self.in_force {
             let placed = self.place(&in_force.revision, kinds)?;
-            self.in_force.as_mut().map(|in_force| in_force.placed = placed);
+            if let Some(in_force) = &mut self.in_force {
+                in_force.placed = placed;
+            }
         }
         if let Some(accepting) = &self.accepting {
             let placed = self.place(&accepting.revision, kinds)?;
-            self.accepting.as_mut().map(|accepting| accepting.placed = placed);
+            if let Some(accepting) = &mut self.accepting {
+                accepting.placed = placed;
+            }
         }
         Ok(())
     }
