@@ -364,12 +364,16 @@ fn a_deletion_that_is_refused_stays_in_the_inventory_and_stops_no_other() -> Tes
         .await?;
         // A policy takes a moment to be in force.
         let denied = map(name, "goes-00");
-        let probe = trimtab_system_tests::until("the policy is in force", trimtab_system_tests::PATIENCE, async || {
-            let path = format!("/api/v1/namespaces/{name}/configmaps/goes-00?dryRun=All");
-            let answer = api.send(http::Method::DELETE, &path, None, None).await;
-            ensure!(answer.is_err(), "not yet");
-            Ok(())
-        });
+        let probe = trimtab_system_tests::until(
+            "the policy is in force",
+            trimtab_system_tests::PATIENCE,
+            async || {
+                let path = format!("/api/v1/namespaces/{name}/configmaps/goes-00?dryRun=All");
+                let answer = api.send(http::Method::DELETE, &path, None, None).await;
+                ensure!(answer.is_err(), "not yet");
+                Ok(())
+            },
+        );
         probe.await?;
         room.withdraw("goes.yaml")?;
         let mut host = room.start()?;
@@ -429,12 +433,16 @@ spec:
         api.send(http::Method::PATCH, &path, merge, Some(&status)).await?;
         host.until("the inventory knows that it ended", async |_| {
             let known = marks(cluster, &room).await?;
-            ensure!(known.get(&format!("Job {name}/once")).is_some_and(|it| it == "d"), "{known:?}");
+            ensure!(
+                known.get(&format!("Job {name}/once")).is_some_and(|it| it == "d"),
+                "{known:?}"
+            );
             Ok(())
         })
         .await?;
         // As its controller does after the TTL.
-        let path = format!("/apis/batch/v1/namespaces/{name}/jobs/once?propagationPolicy=Background");
+        let path =
+            format!("/apis/batch/v1/namespaces/{name}/jobs/once?propagationPolicy=Background");
         api.send(http::Method::DELETE, &path, None, None).await?;
         let left = |line: &trimtab_system_tests::Line| {
             line.is_about(&id) && line.outcome() == "left" && line.message().contains("ttlSeconds")
