@@ -146,6 +146,7 @@ fn snapshot(case: &Case, facts_for: FactsFor<'_>) -> Result<Snapshot, String> {
             revision: "case".into(),
             origin: Origin { file: "case".into(), line: 1 },
             ignore: Default::default(),
+            terms: Arc::default(),
         }),
         live,
         facts,

@@ -20,7 +20,9 @@ pub(crate) fn after(effect: &Effect, snapshot: &Snapshot) -> Result<Option<Vec<u
     let live = snapshot.live_object().map(|live| &*live.json);
     let tree = match (effect, live) {
         (Effect::Delete { .. }, _) => return Ok(None),
-        (Effect::Apply { body, .. }, None) => return Ok(Some(body.to_vec())),
+        (Effect::Apply { body, .. }, None) | (Effect::Create { body }, _) => {
+            return Ok(Some(body.to_vec()));
+        }
         (Effect::ApplyStatus { .. } | Effect::Patch { .. }, None) => return Ok(None),
         (Effect::Apply { body, .. }, Some(live)) => {
             return applied(&read(live)?, &read(body)?, &snapshot.facts).map(Some);

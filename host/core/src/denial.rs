@@ -138,6 +138,17 @@ impl Denied {
             ),
         }
     }
+
+    /// As pruning refuses it.
+    pub(crate) fn refusal_to_prune(&self, key: &ObjectKey) -> Refusal {
+        let Self { denial, what } = self;
+        Refusal {
+            reason: REFUSED,
+            message: format!(
+                "{key}: {what}: its deletion takes a second word; its source lifts it with {denial} under deletion.allow"
+            ),
+        }
+    }
 }
 
 /// Whether objects of this kind are judged by what they become, or searched for templates.

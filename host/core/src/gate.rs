@@ -1,11 +1,17 @@
 //! The gate: the only maker of a [`Change`].
 //!
 //! Takes a decision and answers what may be written: effective power (manifest ∩ grant ∩ hard
-//! denials) on the canonical identity, action by action, and for each effect on what it would
-//! change (`judge.rs`). Writes nothing itself. In observe mode it makes no `Change` at all, only
-//! [`Planned`] lines, so that an observing plugin cannot write by any path.
+//! denials) on the canonical identity, within what the object's source is held to (`terms.rs`),
+//! action by action, and for each effect on what it would change (`judge.rs`). Writes nothing
+//! itself. In observe mode, the grant's or the source's, it makes no `Change` at all, only
+//! [`Planned`] lines, so that nothing that observes can write by any path.
 
 mod judge;
+mod ledger;
+pub(crate) mod prune;
+
+pub use self::ledger::{discard, home, keep};
+pub use self::prune::prune;
 
 use crate::decision::{Action, ActionKind, Decision, Finding};
 use crate::denial::Accounts;
@@ -15,6 +21,7 @@ use crate::identity::{Gvk, ObjectKey};
 use crate::ignore;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
+use crate::terms::Account;
 use crate::{bookkeeping, handover, ownership, recreate, succession};
 use std::sync::Arc;
 
@@ -27,6 +34,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Of the parts; for this module's own.
+    fn of(target: Target, effect: Effect, planned: Planned) -> Self {
+        Change { target, effect, planned }
+    }
+
     /// The object to write.
     pub fn target(&self) -> &Target {
         &self.target
@@ -68,13 +80,15 @@ impl Probe {
     }
 }
 
-/// Which object a request is for.
+/// Which object a request is for, and as whom it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Identity.
     pub key: ObjectKey,
     /// The version to speak.
     pub gvk: Gvk,
+    /// Whom writes and dry runs are made as; `None`: the host itself.
+    pub acts_as: Option<Arc<Account>>,
 }
 
 /// What is written.
@@ -87,6 +101,11 @@ pub enum Effect {
         body: Arc<[u8]>,
         /// Whether conflicts with other managers are overridden.
         force: bool,
+    },
+    /// Make an object that is not there; refused where it is.
+    Create {
+        /// The object.
+        body: Arc<[u8]>,
     },
     /// JSON Patch (RFC 6902) whose `test` operations hold the UID and the resourceVersion.
     Patch {
@@ -192,7 +211,7 @@ pub fn gate(
     decision: &Decision,
     known: &Circumstances<'_>,
 ) -> Result<Gated, String> {
-    let mode = power.mode_for(&snapshot.key);
+    let mode = mode(power, snapshot);
     let mut gated = Gated::default();
     let mut budget = judge::Budget::of(power);
     for action in in_order(&decision.actions) {
@@ -267,7 +286,7 @@ pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<G
     let permit = Permit { step: Step::CarryOver(version.to_owned()), force: true };
     let changes = permit.changes(snapshot, snapshot)?;
     let planned = changes.into_iter().map(|change| change.planned).collect();
-    let enforces = power.mode_for(&snapshot.key) == Mode::Enforce;
+    let enforces = mode(power, snapshot) == Mode::Enforce;
     let permits = if enforces { vec![permit] } else { vec![] };
     Ok(Gated { permits, planned, ..Gated::default() })
 }
@@ -275,18 +294,19 @@ pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<G
 /// Whether an object that is as declared is to be taken over: it was never applied by us, the grant
 /// allows to adopt, and desired states something that can be owned.
 pub(crate) fn may_take_over(power: &Power, snapshot: &Snapshot) -> bool {
-    power.mode_for(&snapshot.key) == Mode::Enforce
+    mode(power, snapshot) == Mode::Enforce
         && [ActionKind::Adopt, ActionKind::ApplyDesired]
             .iter()
-            .all(|kind| power.allows(&snapshot.key, *kind).is_ok())
+            .all(|kind| allowed(power, snapshot, *kind).is_ok())
         && snapshot.live_object().is_some()
         && !ownership::is_ours(snapshot)
         && ownership::states_a_field(snapshot)
 }
 
-/// Whether an action is within the power. Without a grant the manifest alone says what the plugin
+/// Whether an action is within the source's reach and the power. Without a grant the manifest alone says what the plugin
 /// *would* do.
 fn allowed(power: &Power, snapshot: &Snapshot, kind: ActionKind) -> Result<(), Refusal> {
+    snapshot.desired.terms.reaches(&snapshot.key)?;
     match (&power.grant, power.manifest.actions.contains(&kind)) {
         (None, true) => Ok(()),
         _ => power.allows(&snapshot.key, kind).map(drop),
@@ -329,8 +349,20 @@ fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
         && (ownership::is_ours(snapshot) || power.allows(&snapshot.key, ActionKind::Adopt).is_ok())
 }
 
+/// Observe or enforce: what both the grant and the source say.
+pub(crate) fn mode(power: &Power, snapshot: &Snapshot) -> Mode {
+    match snapshot.desired.terms.mode {
+        Mode::Observe => Mode::Observe,
+        Mode::Enforce => power.mode_for(&snapshot.key),
+    }
+}
+
 pub(crate) fn target(snapshot: &Snapshot) -> Target {
-    Target { key: snapshot.key.clone(), gvk: snapshot.gvk.clone() }
+    Target {
+        key: snapshot.key.clone(),
+        gvk: snapshot.gvk.clone(),
+        acts_as: snapshot.desired.terms.acts_as.clone(),
+    }
 }
 
 /// Applies before removals: what an apply releases need not be removed.

@@ -53,6 +53,7 @@ fn seen(
             revision: "r".into(),
             origin: Origin { file: "a.yaml".into(), line: 1 },
             ignore: Default::default(),
+            terms: Default::default(),
         }),
         live: live.map_or(Live::Absent, |json| {
             Live::Present(LiveObject::read(json.into_bytes().into()).unwrap())

@@ -99,7 +99,7 @@ impl fmt::Display for Rule {
 }
 
 /// A rule of a source, and the objects that it is for. An empty list means all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scoped {
     /// The rule.
     pub rule: Arc<Rule>,

@@ -22,6 +22,12 @@ pub mod object;
 pub mod plugin;
 pub mod ports;
 
+pub mod health;
+pub mod order;
+
+pub mod inventory;
+pub mod prune;
+
 pub mod ignore;
 pub mod memo;
 pub mod placing;
@@ -30,6 +36,7 @@ pub mod queue;
 pub mod reads;
 pub mod reason;
 pub mod redact;
+pub mod terms;
 
 mod after;
 mod alike;
@@ -44,6 +51,7 @@ mod masked;
 pub mod ownership;
 mod recreate;
 pub mod succession;
+mod suspension;
 mod taint;
 
 #[cfg(test)]

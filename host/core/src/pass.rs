@@ -18,7 +18,7 @@ use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::{Redactor, is_sensitive};
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
-use crate::{confirm, fight, gate, ignore, masked, ownership, reason, recreate, succession};
+use crate::{confirm, fight, gate, ignore, masked, ownership, reason, recreate, succession, suspension};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,13 @@ pub struct Bounds {
     pub accounts: Arc<Accounts>,
     /// What is left of the plugin's writes.
     pub allowance: Allowance,
+    /// Why the object is not looked at now: its source or its plugin is suspended.
+    pub suspended: Option<String>,
+    /// Since when the object was suspended (RFC 3339, UTC, to the second), for the first pass
+    /// after that: what changed meanwhile is told before anything is written.
+    pub resumed_from: Option<String>,
+    /// How the pass ends without that anything is looked at, where the caller knows it already.
+    pub instead: Option<Outcome>,
 }
 
 /// What a pass needs of the world.
@@ -63,6 +70,14 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             record.outcome = Outcome::Rejected(problem.to_owned());
             return record;
         }
+        if let Some(why) = suspension::of(snapshot, self.bounds.suspended.as_deref()) {
+            record.outcome = Outcome::Suspended(why);
+            return record;
+        }
+        if let Some(outcome) = &self.bounds.instead {
+            record.outcome = outcome.clone();
+            return record;
+        }
         let (Ok(outcome) | Err(outcome)) = self.stages(power, snapshot, &mut record).await;
         self.close(record, outcome)
     }
@@ -89,6 +104,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             seen => seen?,
         };
         let real = self.confirm(power, snapshot, seen, record).await?;
+        suspension::tell(snapshot, self.bounds.resumed_from.as_deref(), record)?;
         stand_off(snapshot, record)?;
         let decision = self.decide(&shown, &real.differences, record).await?;
         let permits = self.gate(power, snapshot, &decision, &real, record).await?;
@@ -419,7 +435,7 @@ fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         gvk: snapshot.gvk.clone(),
         trigger,
         plugin: power.plugin.clone(),
-        mode: power.mode_for(&snapshot.key),
+        mode: gate::mode(power, snapshot),
         source: desired.source.clone(),
         revision: desired.revision.clone(),
         origin: desired.origin.clone(),

@@ -20,6 +20,7 @@ use crate::record::{Intent, Outcome, Record, Trigger};
 use crate::redact::Redactor;
 use crate::snapshot::Snapshot;
 use crate::succession;
+use crate::terms::{Account, SourceTerms};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -102,6 +103,7 @@ impl Cluster for Script {
             Effect::Apply { body, force } => {
                 format!("apply force={force} {}", String::from_utf8_lossy(body))
             }
+            Effect::Create { body } => format!("create {}", String::from_utf8_lossy(body)),
             Effect::Patch { body } => format!("patch {}", String::from_utf8_lossy(body)),
             Effect::Delete { uid, resource_version, orphan } => {
                 format!("delete {uid} {resource_version} orphan={orphan}")
@@ -175,6 +177,7 @@ fn snapshot_of(kind: &str, live: Live) -> Snapshot {
         revision: "r".into(),
         origin: Origin { file: "a.yaml".into(), line: 1 },
         ignore: Default::default(),
+        terms: Default::default(),
     };
     Snapshot {
         key,
@@ -848,6 +851,7 @@ fn an_annotation_that_cannot_be_read_refuses_its_object_alone_and_names_it() {
         source: "s".into(),
         id: "r".into(),
         manifests: vec![manifest.clone()],
+        provenance: Default::default(),
     };
     let scope = crate::placing::Scope::Namespaced;
     let desired = crate::placing::place(&revision, &manifest, scope, "n").unwrap();
@@ -1033,4 +1037,109 @@ fn an_object_over_its_plugins_budget_waits_and_nothing_is_written() {
     assert!(
         !script.calls().iter().any(|call| call.starts_with("apply") || call.starts_with("intent"))
     );
+}
+
+/// The snapshot, with its desired object under these terms.
+fn under(terms: SourceTerms, mut snapshot: Snapshot) -> Snapshot {
+    let desired = Desired { terms: Arc::new(terms), ..(*snapshot.desired).clone() };
+    snapshot.desired = Arc::new(desired);
+    snapshot
+}
+
+#[test]
+fn a_source_that_observes_writes_nothing_whatever_the_grant_says() {
+    let script = Script::drift();
+    let terms = SourceTerms { mode: Mode::Observe, ..SourceTerms::default() };
+    let record =
+        script.run(&enforce(), &under(terms, snapshot_of("ConfigMap", present("trimtab"))));
+    assert_eq!((record.outcome, record.mode), (Outcome::Observed, Mode::Observe));
+    assert_eq!(script.calls(), ["compare", "rehearse by force", "decide 1"]);
+}
+
+#[test]
+fn the_gate_holds_a_confined_source_to_its_namespace_however_its_objects_came_there() {
+    let script = Script::drift();
+    let terms = SourceTerms { confined_to: Some("shop".into()), ..SourceTerms::default() };
+    let record =
+        script.run(&enforce(), &under(terms, snapshot_of("ConfigMap", present("trimtab"))));
+    assert_eq!(record.outcome, Outcome::Refused);
+    assert_eq!(record.refusals[0].reason, "OutsideTargetNamespace");
+    assert!(!script.calls().iter().any(|call| call.starts_with("apply")), "{:?}", script.calls());
+}
+
+#[test]
+fn what_a_pass_asks_and_writes_is_asked_and_written_as_its_sources_account() {
+    let account = Arc::new(Account::parse("n/deployer").unwrap());
+    let terms = SourceTerms { acts_as: Some(account.clone()), ..SourceTerms::default() };
+    let snapshot = under(terms, snapshot_of("ConfigMap", present("trimtab")));
+    let probe = crate::gate::probe(&enforce(), &snapshot).unwrap();
+    assert_eq!(probe.target().acts_as.as_ref(), Some(&account));
+    let decision =
+        Decision { actions: vec![Action::ApplyDesired { without: vec![] }], ..Decision::default() };
+    let gated = crate::gate::gate(&enforce(), &snapshot, &decision, &Default::default()).unwrap();
+    let changes = gated.permits[0].changes(&snapshot, &snapshot).unwrap();
+    assert_eq!(changes[0].target().acts_as.as_ref(), Some(&account));
+}
+
+/// The object with this annotation, desired or live.
+fn annotated(json: &str, value: &str) -> Arc<[u8]> {
+    let with = format!(r#""annotations":{{"trimtab.dev/reconcile":"{value}"}},"name""#);
+    json.replacen(r#""name""#, &with, 1).into_bytes().into()
+}
+
+#[test]
+fn a_suspended_object_is_not_looked_at_and_says_why() {
+    let drifted = live("2", "kubectl-edit");
+    for (desired, live, suspended) in [
+        (None, Some("suspended"), Some("on the live object")),
+        (Some("suspended"), None, Some("in a.yaml:1")),
+        (Some("enabled"), Some("suspended"), None),
+        (Some("off"), None, Some("taken as suspended")),
+        (None, Some("enabled"), None),
+    ] {
+        let script = Script::drift();
+        let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+        if let Some(value) = live {
+            let live = LiveObject::read(annotated(&drifted, value)).unwrap();
+            snapshot.live = Live::Present(live);
+        }
+        if let Some(value) = desired {
+            let json = annotated(DESIRED, value);
+            let desired = Desired { json, ..(*snapshot.desired).clone() };
+            snapshot.desired = Arc::new(desired);
+        }
+        let record = script.run(&enforce(), &snapshot);
+        match (suspended, &record.outcome) {
+            (Some(words), Outcome::Suspended(why)) => {
+                assert!(why.contains(words), "{why}");
+                assert!(script.calls().is_empty(), "{:?}", script.calls());
+            }
+            (None, outcome) => assert_ne!(outcome.as_str(), "suspended"),
+            (Some(_), outcome) => panic!("{desired:?} {live:?}: {outcome:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_changed_while_suspended_is_told_before_it_is_corrected() {
+    let run = |since: &str, live: Live| {
+        let mut script = Script::drift();
+        script.bounds.resumed_from = Some(since.into());
+        let record = script.run(&enforce(), &snapshot_of("ConfigMap", live));
+        let wrote = script.calls().iter().any(|call| call.starts_with("apply"));
+        (record, wrote)
+    };
+    let (record, wrote) = run("2026-01-02T03:00:00Z", present("kubectl-edit"));
+    assert!(!wrote && matches!(record.outcome, Outcome::Deferred { .. }), "{:?}", record.outcome);
+    let finding = &record.findings[0];
+    assert_eq!(finding.name, "changed-while-suspended");
+    assert!(
+        finding.message.contains("/data/a by kubectl-edit at 2026-01-02T03:04:05Z"),
+        "{}",
+        finding.message
+    );
+    let (record, _) = run("2026-01-02T04:00:00Z", present("kubectl-edit"));
+    assert!(record.findings.is_empty(), "it was so before: {:?}", record.findings);
+    let (record, _) = run("2026-01-02T03:00:00Z", present("trimtab"));
+    assert!(record.findings.is_empty(), "that was ourselves: {:?}", record.findings);
 }

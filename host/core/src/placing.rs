@@ -6,6 +6,7 @@
 use crate::identity::{Digest, ObjectKey};
 use crate::ignore::Rules;
 use crate::object::{Desired, Manifest, Origin, Revision};
+use crate::terms::{SourceTerms, outside};
 use std::collections::HashMap;
 use std::sync::Arc;
 use trimtab_json::{Object, Value};
@@ -43,6 +44,16 @@ pub enum PlacingError {
         /// Second declaration.
         second: Origin,
     },
+    /// The source is confined to a namespace, and this is not in it.
+    #[error("{origin}: {message}: take it out, or declare it in a source that may")]
+    Outside {
+        /// Where it is declared.
+        origin: Origin,
+        /// The object.
+        key: Box<ObjectKey>,
+        /// What it is, and what the source is held to.
+        message: String,
+    },
     /// The manifest cannot be read as an object.
     #[error("{origin}: {message}")]
     Invalid {
@@ -53,16 +64,33 @@ pub enum PlacingError {
     },
 }
 
-/// Places one manifest.
+/// Places one manifest of a source that is held to nothing.
 ///
 /// # Errors
-/// [`PlacingError::Invalid`] for content that is no object with metadata.
+/// As [`place_under`].
 pub fn place(
     revision: &Revision,
     manifest: &Manifest,
     scope: Scope,
     default_namespace: &str,
 ) -> Result<Desired, PlacingError> {
+    place_under(&Arc::default(), revision, manifest, scope, default_namespace)
+}
+
+/// Places one manifest under its source's terms. Where the source is confined to a namespace, that
+/// is the default one.
+///
+/// # Errors
+/// [`PlacingError::Invalid`] for content that is no object with metadata, and
+/// [`PlacingError::Outside`] for what the source does not reach.
+pub fn place_under(
+    terms: &Arc<SourceTerms>,
+    revision: &Revision,
+    manifest: &Manifest,
+    scope: Scope,
+    default_namespace: &str,
+) -> Result<Desired, PlacingError> {
+    let default_namespace = terms.confined_to.as_deref().unwrap_or(default_namespace);
     let invalid =
         |message: String| PlacingError::Invalid { origin: manifest.origin.clone(), message };
     let mut object =
@@ -87,6 +115,13 @@ pub fn place(
     };
     set_namespace(metadata, namespace);
     let key = ObjectKey::new(manifest.gvk.group_kind(), namespace, &manifest.name);
+    if let (Some(only), Err(_)) = (&terms.confined_to, terms.reaches(&key)) {
+        return Err(PlacingError::Outside {
+            origin: manifest.origin.clone(),
+            message: outside(only, &key),
+            key: Box::new(key),
+        });
+    }
     let ignore = Rules::annotated(metadata, &key);
     let mut json = Vec::with_capacity(manifest.json.len() + 32);
     trimtab_json::write(&object, &mut json);
@@ -99,6 +134,7 @@ pub fn place(
         revision: revision.id.clone(),
         origin: manifest.origin.clone(),
         ignore,
+        terms: terms.clone(),
     })
 }
 
@@ -205,7 +241,17 @@ fn set_namespace(metadata: &mut Object<'_>, namespace: &str) {
 /// # Errors
 /// One [`PlacingError::Duplicate`] for each identity that is declared again.
 pub fn unique(placed: Vec<Desired>) -> Result<HashMap<ObjectKey, Arc<Desired>>, Vec<PlacingError>> {
-    let mut by_key: HashMap<ObjectKey, Arc<Desired>> = HashMap::with_capacity(placed.len());
+    let placed: Vec<Arc<Desired>> = placed.into_iter().map(Arc::new).collect();
+    let errors = duplicates(placed.iter());
+    match errors.is_empty() {
+        true => Ok(placed.into_iter().map(|desired| (desired.key.clone(), desired)).collect()),
+        false => Err(errors),
+    }
+}
+
+/// One [`PlacingError::Duplicate`] for each identity that is declared again.
+pub fn duplicates<'d>(placed: impl Iterator<Item = &'d Arc<Desired>>) -> Vec<PlacingError> {
+    let mut by_key: HashMap<&ObjectKey, &Desired> = HashMap::new();
     let mut errors = Vec::new();
     for desired in placed {
         match by_key.get(&desired.key) {
@@ -215,11 +261,11 @@ pub fn unique(placed: Vec<Desired>) -> Result<HashMap<ObjectKey, Arc<Desired>>, 
                 second: desired.origin.clone(),
             }),
             None => {
-                by_key.insert(desired.key.clone(), Arc::new(desired));
+                by_key.insert(&desired.key, desired);
             }
         }
     }
-    if errors.is_empty() { Ok(by_key) } else { Err(errors) }
+    errors
 }
 
 /// In which order kinds are looked at first: what others need comes before them, and admission
@@ -250,8 +296,12 @@ mod tests {
 
     fn placed(json: &str, scope: Scope) -> Desired {
         let manifest = manifest(json, "a.yaml", 1);
-        let revision =
-            Revision { source: "s".into(), id: "r".into(), manifests: vec![manifest.clone()] };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![manifest.clone()],
+            provenance: Default::default(),
+        };
         place(&revision, &manifest, scope, "default").unwrap()
     }
 
@@ -292,6 +342,38 @@ mod tests {
     }
 
     #[test]
+    fn a_confined_source_places_nothing_outside_its_namespace() {
+        let terms = SourceTerms { confined_to: Some("shop".into()), ..SourceTerms::default() };
+        let terms = Arc::new(terms);
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![],
+            provenance: Default::default(),
+        };
+        let placed = |metadata: &str, scope| {
+            let json = format!(r#"{{"apiVersion":"v1","kind":"X","metadata":{{{metadata}}}}}"#);
+            let manifest = manifest(&json, "a.yaml", 3);
+            place_under(&terms, &revision, &manifest, scope, "default")
+        };
+        let namespace = |desired: Desired| desired.key.namespace_str().to_owned();
+        assert_eq!(namespace(placed(r#""name":"c""#, Scope::Namespaced).unwrap()), "shop");
+        let own = r#""name":"c","namespace":"shop""#;
+        assert_eq!(namespace(placed(own, Scope::Namespaced).unwrap()), "shop");
+        for (metadata, scope) in [
+            (r#""name":"c","namespace":"kube-system""#, Scope::Namespaced),
+            (r#""name":"c","namespace":"Shop""#, Scope::Namespaced),
+            (r#""namespace":"","name":"c""#, Scope::Namespaced),
+            (r#""name":"c""#, Scope::Cluster),
+            (own, Scope::Cluster),
+        ] {
+            let error = placed(metadata, scope).unwrap_err();
+            assert!(matches!(error, PlacingError::Outside { .. }), "{metadata}: {error}");
+            assert!(error.to_string().starts_with("a.yaml:3: X"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_a_server_owns_is_not_desired() {
         let desired = placed(
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n","uid":"u","resourceVersion":"9","creationTimestamp":null,"managedFields":[]},"status":{},"data":{"a":"b"}}"#,
@@ -322,7 +404,12 @@ mod tests {
                 r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s","namespace":"n"}},{content}}}"#
             );
             let manifest = manifest(&json, "a.yaml", 1);
-            let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
+            let revision = Revision {
+                source: "s".into(),
+                id: "r".into(),
+                manifests: vec![],
+                provenance: Default::default(),
+            };
             place(&revision, &manifest, Scope::Namespaced, "default").map(drop)
         };
         assert!(secret(r#""data":{"a":"aHVudGVyMg=="}"#).is_ok());
@@ -347,7 +434,12 @@ mod tests {
     fn two_declarations_of_one_object_are_refused_and_both_are_named() {
         let json = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w","namespace":"n"}}"#;
         let old = json.replace("apps/v1", "apps/v1beta1");
-        let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![],
+            provenance: Default::default(),
+        };
         let all = [manifest(json, "a.yaml", 1), manifest(&old, "b.yaml", 7)]
             .map(|m| place(&revision, &m, Scope::Namespaced, "default").unwrap());
         let errors = unique(all.to_vec()).unwrap_err();

@@ -61,6 +61,8 @@ pub enum Outcome {
     Corrected,
     /// The plugin observes: this is what it would do. Nothing was written.
     Observed,
+    /// It is suspended, and why: it is not looked at.
+    Suspended(String),
     /// The plugin decided to leave the object as it is.
     Left(String),
     /// The plugin asked to be asked later.
@@ -132,6 +134,7 @@ impl Outcome {
             Self::Created => "created",
             Self::Corrected => "corrected",
             Self::Observed => "observed",
+            Self::Suspended(_) => "suspended",
             Self::Left(_) => "left",
             Self::Deferred { .. } => "deferred",
             Self::Unknown(_) => "unknown",
@@ -157,6 +160,7 @@ impl Outcome {
     pub fn message(&self) -> String {
         match self {
             Self::Left(text)
+            | Self::Suspended(text)
             | Self::Unknown(text)
             | Self::Rejected(text)
             | Self::Waiting(text)
@@ -189,6 +193,7 @@ impl Outcome {
             | Self::Corrected
             | Self::Observed
             | Self::Left(_)
+            | Self::Suspended(_)
             | Self::Refused
             // Whoever owns the fields has to let go of them, which is an event.
             | Self::Conflict(_) => Next::Settle,

@@ -3,7 +3,8 @@
 //! Takes a `Change` (which only core's gate makes) or a `Probe` (rehearsed, never written). Gives
 //! what the server made of it, or an [`ApplyError`] that says what to do next.
 //!
-//! - Everything is under one field manager, [`FIELD_MANAGER`].
+//! - Everything is under one field manager, [`FIELD_MANAGER`], and as the account that the target
+//!   names, dry runs included (`impersonate.rs`).
 //! - Content that the schema does not know is refused and not silently dropped: a misspelt field
 //!   would otherwise be reported as corrected for ever. Server-side apply refuses unknown fields
 //!   whatever `fieldValidation` says (as 500, "failed to create typed patch object"), and with
@@ -83,6 +84,7 @@ impl Writer {
         call: Call,
         kind: &ApiKind,
     ) -> Result<Bytes, ApplyError> {
+        let call = Call { acts_as: target.acts_as.clone(), ..call };
         match self.store.server().call(call).await {
             Ok(answer) => Ok(answer.body),
             Err(error) => Err(self.failed(target, asked, error, kind).await),
@@ -171,6 +173,11 @@ impl Cluster for Writer {
             Effect::Apply { body, force } => {
                 let path = apply_path(&path, *force);
                 (Asked::Apply, Call::send(Verb::Apply, Method::PATCH, path, APPLY, bytes(body)))
+            }
+            Effect::Create { body } => {
+                let path = address::collection(&kind, target.key.namespace.as_deref());
+                let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict");
+                (Asked::Create, Call::send(Verb::Create, Method::POST, path, JSON, bytes(body)))
             }
             Effect::ApplyStatus { body } => {
                 if !kind.has_status {

@@ -96,8 +96,10 @@ pub(crate) fn from_config(mut config: Config) -> Result<ApiServer, ConnectError>
     let agent = HeaderValue::from_static(concat!("trimtab/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let auth = &config.auth_info;
+    let impersonates = auth.impersonate.is_some() || auth.impersonate_groups.is_some();
     match Client::try_from(config) {
-        Ok(client) => Ok(ApiServer::new(client, address)),
+        Ok(client) => Ok(ApiServer::new(client, address, impersonates)),
         Err(error) => Err(ConnectError::Client { address, reason: with_causes(&error) }),
     }
 }

@@ -11,6 +11,7 @@ pub(crate) enum Verb {
     Discovery,
     Schema,
     Rehearse,
+    Create,
     Apply,
     ApplyStatus,
     Patch,
@@ -32,6 +33,8 @@ pub struct RequestCounts {
     pub schema: u64,
     /// Dry runs: they write nothing.
     pub rehearse: u64,
+    /// Objects made by a request of its own.
+    pub create: u64,
     /// Server-side applies.
     pub apply: u64,
     /// Server-side applies of the status subresource.
@@ -45,7 +48,7 @@ pub struct RequestCounts {
 impl RequestCounts {
     /// Requests that may change something in the cluster.
     pub fn mutating(&self) -> u64 {
-        self.apply + self.apply_status + self.patch + self.delete
+        self.create + self.apply + self.apply_status + self.patch + self.delete
     }
 
     /// All requests.
@@ -62,7 +65,7 @@ impl RequestCounts {
 
 /// Counts as requests are sent. Each counter by itself; together they are no snapshot.
 #[derive(Debug, Default)]
-pub(crate) struct Counters([AtomicU64; 10]);
+pub(crate) struct Counters([AtomicU64; 11]);
 
 impl Counters {
     /// One more.
@@ -80,6 +83,7 @@ impl Counters {
             discovery: count(Verb::Discovery),
             schema: count(Verb::Schema),
             rehearse: count(Verb::Rehearse),
+            create: count(Verb::Create),
             apply: count(Verb::Apply),
             apply_status: count(Verb::ApplyStatus),
             patch: count(Verb::Patch),

@@ -39,6 +39,8 @@ mod watch;
 use trimtab_wire::{decode, entry, lines, status, version};
 
 mod dependents;
+mod impersonate;
+mod made;
 mod refusal;
 mod suspects;
 
@@ -47,6 +49,7 @@ pub use connect::{ConnectError, Credentials, connect};
 pub use counts::RequestCounts;
 pub use discovery::{ApiKind, Kinds, Lookup};
 pub use events::{Event, Events};
+pub use made::ShardObject;
 pub use request::{ApiServer, RequestError, RequestFailure};
 pub use schema::SchemaIndex;
 pub use store::{Options, Store};

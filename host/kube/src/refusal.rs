@@ -22,6 +22,8 @@ const INVALID_VERSION: &str = "request to convert CR to an invalid group/version
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
+    /// A new object.
+    Create,
     /// Server-side apply, dry or not.
     Apply,
     /// Server-side apply of the status.
@@ -108,6 +110,11 @@ fn forbidden(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> 
     if text.contains("error looking up service account") {
         return ApplyError::NotYet(text.clone());
     }
+    if text.contains(" cannot impersonate ") {
+        return ApplyError::Forbidden(format!(
+            "{text}; the object's source acts as a ServiceAccount: let Trimtab impersonate it, by the rules that `trimtab rbac --config FILE` prints"
+        ));
+    }
     let escalation = text.contains("is attempting to grant RBAC permissions not currently held");
     // `User "x" cannot patch resource "pods" in API group "" in the namespace "y"`, whichever
     // authorizer said so; a policy's or a quota's no has no such sentence.
@@ -122,6 +129,7 @@ fn forbidden(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> 
         ));
     }
     let verbs = match asked {
+        Asked::Create => "create",
         Asked::Apply => "create, patch",
         Asked::ApplyStatus | Asked::Patch => "patch",
         Asked::Delete => "delete",

@@ -126,6 +126,13 @@ fn missing_rbac_names_the_rule_and_admissions_no_is_a_rejection() {
         rbac,
         r#"forbidden | forbidden: deployments.apps "web" is forbidden: User "bob" cannot patch resource "deployments" in API group "apps" in the namespace "shop"; in namespace shop, RBAC has to allow: apiGroups: ["apps"], resources: ["deployments"], verbs: [create, patch]"#,
     );
+    let masquerade = r#"{"kind":"Status","message":"serviceaccounts \"d\" is forbidden: User \"trimtab\" cannot impersonate resource \"serviceaccounts\" in API group \"\" in the namespace \"shop\"","reason":"Forbidden","details":{"name":"d","kind":"serviceaccounts"},"code":403}"#;
+    check(
+        Asked::Apply,
+        403,
+        masquerade,
+        "forbidden | forbidden: serviceaccounts \"d\" is forbidden: User \"trimtab\" cannot impersonate resource \"serviceaccounts\" in API group \"\" in the namespace \"shop\"; the object's source acts as a ServiceAccount: let Trimtab impersonate it, by the rules that `trimtab rbac --config FILE` prints",
+    );
     let quota = r#"{"kind":"Status","message":"pods \"web\" is forbidden: exceeded quota: small","reason":"Forbidden","code":403}"#;
     check(
         Asked::Apply,

@@ -5,6 +5,7 @@
 //! never waits without a limit, never reads a body without a limit, never logs a body.
 
 use crate::counts::{Counters, RequestCounts, Verb};
+use crate::impersonate;
 use crate::status::Status;
 use bytes::{Bytes, BytesMut};
 use http::header::{
@@ -17,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use trimtab_core::terms::Account;
 
 /// Writes under way at the same time. HTTP/1.1 takes a connection for each; the API server's
 /// default priority level for a service account lets some 50 requests through at once, and other
@@ -59,6 +61,9 @@ pub enum RequestFailure {
     /// The answer is larger than this many bytes.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
+    /// It was not sent: no request can be made of what was asked.
+    #[error("no request can be made of it: {0}")]
+    NotMade(String),
     /// There is an answer, and it is not what was asked for.
     #[error("the answer is not understood: {0}")]
     NotUnderstood(String),
@@ -94,6 +99,8 @@ pub(crate) struct Call {
     pub(crate) content_type: Option<&'static str>,
     pub(crate) if_none_match: Option<String>,
     pub(crate) body: Bytes,
+    /// Whom it is made as; `None`: ourselves.
+    pub(crate) acts_as: Option<Arc<Account>>,
     pub(crate) timeout: Duration,
     pub(crate) limit: usize,
 }
@@ -109,6 +116,7 @@ impl Call {
             content_type: None,
             if_none_match: None,
             body: Bytes::new(),
+            acts_as: None,
             timeout: TIMEOUT,
             limit: MAX_OBJECT_BYTES,
         }
@@ -132,6 +140,7 @@ impl Call {
             Verb::List => "list",
             Verb::Watch => "watch",
             Verb::Rehearse => "rehearse",
+            Verb::Create => "create",
             Verb::Apply | Verb::ApplyStatus => "apply",
             Verb::Patch => "patch",
             Verb::Delete => "delete",
@@ -176,6 +185,8 @@ pub struct ApiServer {
 struct Inner {
     client: kube::Client,
     address: String,
+    /// The credentials impersonate somebody already.
+    impersonates: bool,
     counts: Counters,
     reads: Semaphore,
     writes: Semaphore,
@@ -188,10 +199,11 @@ impl fmt::Debug for ApiServer {
 }
 
 impl ApiServer {
-    pub(crate) fn new(client: kube::Client, address: String) -> Self {
+    pub(crate) fn new(client: kube::Client, address: String, impersonates: bool) -> Self {
         let inner = Inner {
             client,
             address,
+            impersonates,
             counts: Counters::default(),
             reads: Semaphore::new(MAX_READS),
             writes: Semaphore::new(MAX_WRITES),
@@ -299,17 +311,23 @@ impl ApiServer {
         if let Some(kind) = call.content_type {
             builder = builder.header(CONTENT_TYPE, kind);
         }
+        if let Some(account) = &call.acts_as {
+            let headers = impersonate::headers(account, self.inner.impersonates);
+            for (name, value) in headers.map_err(|why| not_made(request, &why))? {
+                builder = builder.header(name, value);
+            }
+        }
         if let Some(etag) = call.if_none_match {
             builder = builder.header(IF_NONE_MATCH, etag);
         }
-        let message = builder.body(Body::from(call.body)).map_err(|error| RequestError {
-            request: request.to_owned(),
-            failure: RequestFailure::NotUnderstood(format!(
-                "no request can be made of it: {error}"
-            )),
-        })?;
+        let message = builder.body(Body::from(call.body));
+        let message = message.map_err(|error| not_made(request, &error.to_string()))?;
         self.inner.client.send(message).await.map_err(|error| unreachable(request, &error))
     }
+}
+
+fn not_made(request: &str, why: &str) -> RequestError {
+    RequestError { request: request.to_owned(), failure: RequestFailure::NotMade(why.to_owned()) }
 }
 
 async fn collect(mut body: Body, limit: usize, request: &str) -> Result<Bytes, RequestError> {

@@ -567,6 +567,7 @@ fn snapshot(key: &ObjectKey, gvk: &Gvk, data: &str, live: Live) -> Snapshot {
         revision: "1".into(),
         origin: Origin { file: "test.yaml".into(), line: 1 },
         ignore: Default::default(),
+        terms: Arc::default(),
     };
     Snapshot {
         key: key.clone(),

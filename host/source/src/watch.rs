@@ -23,6 +23,8 @@ pub enum SourceUpdate {
     /// It could not be read, for another reason than the last time. Whoever listens keeps the last
     /// revision that was loaded, and prunes nothing.
     Failed(SourceError),
+    /// A look that was asked for is over; what it found other than before came first.
+    Looked,
 }
 
 /// When to look again.
@@ -33,8 +35,18 @@ pub struct WatchOptions {
     pub debounce: Duration,
     /// How long until the next look without any hint.
     pub rescan: Duration,
-    /// The same after a failure that may pass by itself.
+    /// The same after a failure that may pass by itself; twice as long after each further one, up
+    /// to [`WatchOptions::rescan`], so that a server in trouble is left in peace.
     pub retry: Duration,
+}
+
+impl WatchOptions {
+    fn pause(&self, failures: u32) -> Duration {
+        match failures {
+            0 => self.rescan,
+            more => self.retry.saturating_mul(1 << (more - 1).min(16)).min(self.rescan),
+        }
+    }
 }
 
 impl Default for WatchOptions {
@@ -47,7 +59,8 @@ impl Default for WatchOptions {
     }
 }
 
-/// Reads the source now and after each change, until the receiver is dropped.
+/// Reads the source now and after each change, until the receiver is dropped. Whoever listens calls
+/// [`Source::accept`] before using a revision.
 ///
 /// # Guarantees
 /// An update comes first in any case, later ones only when the revision's id or the error differs
@@ -57,8 +70,19 @@ impl Default for WatchOptions {
 /// # Assumptions
 /// Runs in a tokio runtime. The channel closes by itself only if the source panicked.
 pub fn watch(source: Arc<dyn Source>, options: WatchOptions) -> mpsc::Receiver<SourceUpdate> {
+    let (_, asked) = mpsc::channel(1);
+    watch_asked(source, options, asked)
+}
+
+/// As [`watch()`], and also looks whenever it is asked to, at once; [`SourceUpdate::Looked`] follows
+/// each such look.
+pub fn watch_asked(
+    source: Arc<dyn Source>,
+    options: WatchOptions,
+    asked: mpsc::Receiver<()>,
+) -> mpsc::Receiver<SourceUpdate> {
     let (updates, receiver) = mpsc::channel(1);
-    tokio::spawn(follow(source, options, updates));
+    tokio::spawn(follow(source, options, updates, asked));
     receiver
 }
 
@@ -66,12 +90,15 @@ async fn follow(
     source: Arc<dyn Source>,
     options: WatchOptions,
     updates: mpsc::Sender<SourceUpdate>,
+    mut asked: mpsc::Receiver<()>,
 ) {
     let (hint, mut hints) = mpsc::channel(1);
+    let mut answers = false;
     let mut follower = Follower {
         source,
         watcher: Watcher { hint, debounce: options.debounce, running: None },
         read_at: None,
+        failures: 0,
         last: None,
     };
     loop {
@@ -93,14 +120,13 @@ async fn follow(
         {
             return;
         }
-        let pause = match &follower.last {
-            Some(Err(error)) if !matches!(error, SourceError::Refused(_)) => {
-                options.retry.min(options.rescan)
-            }
-            _ => options.rescan,
-        };
+        if std::mem::take(&mut answers) && updates.send(SourceUpdate::Looked).await.is_err() {
+            return;
+        }
+        let pause = options.pause(follower.failures);
         tokio::select! {
             () = updates.closed() => return,
+            Some(()) = asked.recv() => answers = true,
             _ = hints.recv() => {}
             () = tokio::time::sleep(pause) => {}
         }
@@ -112,6 +138,8 @@ struct Follower {
     watcher: Watcher,
     /// The fingerprint taken before the last reading.
     read_at: Option<Fingerprint>,
+    /// Readings in a row that failed by what may pass by itself.
+    failures: u32,
     /// What was sent last: a revision's id, or an error.
     last: Option<Result<Arc<str>, SourceError>>,
 }
@@ -120,14 +148,15 @@ impl Follower {
     fn look(&mut self) -> Option<SourceUpdate> {
         // Watching starts before reading: what changes in between is hinted at.
         self.watcher.cover(&self.source.watched_paths());
-        let now = self.source.fingerprint().ok();
-        if let (Some(before), Some(now)) = (&self.read_at, &now)
-            && before.still_holds(now)
-        {
-            return None;
-        }
-        self.read_at = now;
-        let read = self.source.read();
+        let (now, read) = match self.source.fingerprint() {
+            Ok(now) if self.read_at.is_some_and(|before| before.still_holds(&now)) => return None,
+            Ok(now) => (Some(now), self.source.read()),
+            Err(error) => (None, Err(error)),
+        };
+        // What may pass by itself leaves no mark in the content: it is tried again.
+        let passes = read.as_ref().is_err_and(|error| !error.is_of_content());
+        self.read_at = now.filter(|_| !passes);
+        self.failures = if passes { self.failures.saturating_add(1) } else { 0 };
         let outcome = read.as_ref().map(|revision| revision.id.clone()).map_err(Clone::clone);
         if self.last.as_ref() == Some(&outcome) {
             return None;
@@ -197,6 +226,9 @@ impl Watcher {
             return;
         }
         self.running = None;
+        if places.is_empty() {
+            return;
+        }
         match self.start(&places) {
             Ok(running) => self.running = Some(running),
             Err(error) => {

@@ -43,6 +43,9 @@ enum Command {
     /// Make, build, test, inspect and grant plugins, and list those of a running host.
     #[command(subcommand)]
     Plugin(cmd::plugin::Plugin),
+    /// The sources of a running host: how they stand, and what to do with them.
+    #[command(subcommand)]
+    Source(cmd::source::Source),
     /// What the host found and did.
     #[command(subcommand)]
     Audit(cmd::audit::Audit),
@@ -90,6 +93,7 @@ impl Cli {
             Command::Rbac(rbac) => rbac.run(),
             Command::Dev(dev) => dev.run(),
             Command::Plugin(plugin) => plugin.run(),
+            Command::Source(source) => source.run(),
             Command::Audit(audit) => audit.run(),
             Command::CompileWorker => return compile_worker(),
         };

@@ -10,13 +10,17 @@ mod config;
 mod engine;
 mod generic;
 mod journal;
+mod made;
 mod plugins;
 mod rbac;
+mod requests;
 mod round;
 mod schemas;
 mod secrets;
 mod signing;
+mod sources;
 mod state;
+mod suspension;
 
 mod output;
 mod timestamp;

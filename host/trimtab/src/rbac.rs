@@ -13,6 +13,7 @@ use trimtab_core::identity::{Digest, GroupKind};
 use trimtab_core::placing::Scope;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use trimtab_core::redact::is_sensitive;
+use trimtab_core::terms::Account;
 
 /// A verb of RBAC, in the order in which rules list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +55,9 @@ const ADMISSION_RESOURCES: [&str; 3] = [
 pub(crate) struct Rule {
     api_groups: Vec<String>,
     resources: Vec<String>,
+    /// The objects by name; empty: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resource_names: Vec<String>,
     verbs: Vec<&'static str>,
 }
 
@@ -63,7 +67,11 @@ impl fmt::Display for Rule {
             Some("") | None => "core",
             Some(group) => group,
         };
-        write!(f, "{group}: {} [{}]", self.resources.join(", "), self.verbs.join(" "))
+        write!(f, "{group}: {}", self.resources.join(", "))?;
+        if !self.resource_names.is_empty() {
+            write!(f, " {{{}}}", self.resource_names.join(", "))?;
+        }
+        write!(f, " [{}]", self.verbs.join(" "))
     }
 }
 
@@ -80,6 +88,10 @@ type Wanted = BTreeMap<(String, String), BTreeSet<Right>>;
 pub(crate) struct Needs {
     cluster: Wanted,
     namespaces: BTreeMap<String, Wanted>,
+    /// ServiceAccounts that sources act as, by namespace.
+    accounts: BTreeMap<String, BTreeSet<String>>,
+    /// Groups that go with them.
+    groups: BTreeSet<String>,
     /// Why the rules are wider than a person may want, or what they do not cover.
     pub(crate) warnings: BTreeSet<String>,
     /// Kinds whose plural is not known.
@@ -115,6 +127,28 @@ impl Needs {
             needs.cluster.entry((String::new(), "pods".into())).or_default().insert(Right::List);
         }
         needs
+    }
+
+    /// What the inventory takes: its ConfigMaps, in this namespace.
+    pub(crate) fn keep_inventory(&mut self, namespace: &str) {
+        let wanted = self.namespaces.entry(namespace.to_owned()).or_default();
+        let rights = [Right::Get, Right::List, Right::Create, Right::Patch];
+        wanted.entry((String::new(), "configmaps".into())).or_default().extend(rights);
+    }
+
+    /// What pruning takes for kinds that are declared now. Kinds that left the source before are not
+    /// among them, and what else a namespace holds is not to be seen.
+    pub(crate) fn prune(&mut self, declared: &BTreeSet<GroupKind>, resources: Resources<'_>) {
+        for kind in declared {
+            let target = Target::Kind(kind.clone());
+            self.want(&None, &target, &[Right::Get, Right::Delete], resources);
+        }
+        let namespace = GroupKind::new("", "Namespace");
+        if declared.contains(&namespace) {
+            self.warnings.insert(
+                "a namespace is pruned by itself only where every kind in it may be listed; else its deletion waits for `trimtab source approve`".into(),
+            );
+        }
     }
 
     fn add(
@@ -230,14 +264,40 @@ impl Needs {
         wanted.entry((group, plural + sub)).or_default().extend(verbs);
     }
 
-    /// Rules for the whole cluster.
-    pub(crate) fn cluster(&self) -> Vec<Rule> {
-        rules(&self.cluster)
+    /// What sources need that act as ServiceAccounts; `all`: every source does, and the host itself
+    /// writes nothing.
+    pub(crate) fn act_as<'a>(&mut self, accounts: impl Iterator<Item = &'a Account>, all: bool) {
+        for account in accounts {
+            let names = self.accounts.entry(account.namespace().to_owned()).or_default();
+            names.insert(account.name().to_owned());
+            self.groups.extend(account.groups());
+        }
+        if all {
+            for wanted in self.namespaces.values_mut().chain([&mut self.cluster]) {
+                wanted.retain(|_, rights| {
+                    rights.retain(|right| READ.contains(right));
+                    !rights.is_empty()
+                });
+            }
+            self.namespaces.retain(|_, wanted| !wanted.is_empty());
+        }
     }
 
-    /// Rules for each namespace that a grant names.
+    /// Rules for the whole cluster.
+    pub(crate) fn cluster(&self) -> Vec<Rule> {
+        let mut all = rules(&self.cluster);
+        all.extend(impersonate("groups", &self.groups));
+        all
+    }
+
+    /// Rules for each namespace that a grant names, or that has an account which is acted as.
     pub(crate) fn namespaces(&self) -> BTreeMap<&str, Vec<Rule>> {
-        self.namespaces.iter().map(|(name, wanted)| (name.as_str(), rules(wanted))).collect()
+        let mut all: BTreeMap<&str, Vec<Rule>> =
+            self.namespaces.iter().map(|(name, wanted)| (name.as_str(), rules(wanted))).collect();
+        for (namespace, names) in &self.accounts {
+            all.entry(namespace).or_default().extend(impersonate("serviceaccounts", names));
+        }
+        all
     }
 }
 
@@ -362,6 +422,16 @@ fn deletes(action: ActionKind) -> bool {
     matches!(action, ActionKind::Delete | ActionKind::Recreate)
 }
 
+/// The rule to act as these, if there are some.
+fn impersonate(resource: &str, names: &BTreeSet<String>) -> Option<Rule> {
+    (!names.is_empty()).then(|| Rule {
+        api_groups: vec![String::new()],
+        resources: vec![resource.to_owned()],
+        resource_names: names.iter().cloned().collect(),
+        verbs: vec!["impersonate"],
+    })
+}
+
 /// One rule for resources of one group with the same verbs, in a fixed order.
 fn rules(wanted: &Wanted) -> Vec<Rule> {
     let mut grouped: BTreeMap<(&str, &BTreeSet<Right>), Vec<String>> = BTreeMap::new();
@@ -371,6 +441,7 @@ fn rules(wanted: &Wanted) -> Vec<Rule> {
     let rule = |((group, verbs), resources): ((&str, &BTreeSet<Right>), Vec<String>)| Rule {
         api_groups: vec![group.to_owned()],
         resources,
+        resource_names: Vec::new(),
         verbs: verbs.iter().map(|verb| verb.as_str()).collect(),
     };
     grouped.into_iter().map(rule).collect()

@@ -1,7 +1,7 @@
-//! One look at every object of a revision, writing nothing: what `diff` is made of.
+//! One look at every object of some revisions, writing nothing: what `diff` is made of.
 
 use crate::config::SourceConfig;
-use crate::engine::{FactsCache, place};
+use crate::engine::{DesiredState, FactsCache, Refused, place};
 use crate::generic::Generic;
 use crate::secrets;
 use crate::timestamp::now_ms;
@@ -36,6 +36,8 @@ pub(crate) struct Round {
     pub(crate) unplaced: Vec<(Manifest, String)>,
     /// Objects that cannot be placed at all.
     pub(crate) errors: Vec<PlacingError>,
+    /// Objects that their sources may not have.
+    pub(crate) refused: Vec<Refused>,
     /// The redactor, aware of the Secrets that were looked at.
     pub(crate) redactor: Redactor,
 }
@@ -51,37 +53,49 @@ pub(crate) struct Looked {
     pub(crate) live: Option<Arc<[u8]>>,
 }
 
-/// Looks at every object once.
+/// Looks at every object of these revisions once, as a host would put them together.
 ///
 /// # Errors
 /// The API server cannot be asked what it serves.
 pub(crate) async fn observe(
     server: ApiServer,
-    revision: Revision,
-    source: &SourceConfig,
+    revisions: Vec<(Arc<SourceConfig>, Revision)>,
     redactor: &Redactor,
 ) -> anyhow::Result<Round> {
     let (store, mut events) = Store::start(server, trimtab_kube::Options::default());
     let kinds =
         store.refresh_discovery().await.context("cannot ask the API server what it serves")?;
-    let placed = match place(&revision, &kinds, source) {
-        Ok(placed) => placed,
-        Err(errors) => {
-            let redactor = redactor.clone();
-            return Ok(Round { looked: vec![], unplaced: vec![], errors, redactor });
+    let mut errors = Vec::new();
+    let mut placed = Vec::new();
+    for (config, revision) in &revisions {
+        match place(revision, &kinds, config, None) {
+            Ok(one) => placed.push(one),
+            Err(more) => errors.extend(more),
         }
-    };
-    let unplaced = placed.unplaced.into_iter().map(|it| (it.manifest, it.reason)).collect();
-    let objects: Vec<Arc<Desired>> = placed.objects.into_values().collect();
+    }
+    let state = DesiredState::of(placed.iter(), |_| None);
+    let unplaced = state.unplaced.into_iter().map(|it| (it.manifest, it.reason)).collect();
+    let objects: Vec<Arc<Desired>> = state.objects.into_values().collect();
     list(&store, &mut events, &objects).await;
     let facts = FactsCache::new(store.clone());
     let writer = Writer::new(store.clone());
     let redactor = secrets::redactor(redactor, objects.iter(), &store);
+    let looked = look(&store, &facts, &writer, &redactor, objects).await;
+    Ok(Round { looked, unplaced, errors, refused: state.refused, redactor })
+}
+
+/// One pass of each of these objects that writes nothing, against what the store holds.
+pub(crate) async fn look(
+    store: &Store,
+    facts: &FactsCache,
+    writer: &Writer,
+    redactor: &Redactor,
+    objects: Vec<Arc<Desired>>,
+) -> Vec<Looked> {
     let power = observer();
     let started = Started(Instant::now());
     let passes = objects.into_iter().map(|desired| {
-        let (store, facts, writer) = (&store, &facts, &writer);
-        let (power, started, redactor) = (&power, &started, &redactor);
+        let (power, started) = (&power, &started);
         async move {
             let snapshot = Snapshot {
                 key: desired.key.clone(),
@@ -107,8 +121,7 @@ pub(crate) async fn observe(
             Looked { record, desired: snapshot.desired, live }
         }
     });
-    let looked = futures::stream::iter(passes).buffer_unordered(PASSES_AT_ONCE).collect().await;
-    Ok(Round { looked, unplaced, errors: vec![], redactor })
+    futures::stream::iter(passes).buffer_unordered(PASSES_AT_ONCE).collect().await
 }
 
 /// Waits until every kind has an answer; what has none in time is unknown, never absent.

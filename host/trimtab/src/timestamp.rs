@@ -16,10 +16,20 @@ pub(crate) fn rfc3339(ms: u64) -> String {
         .unwrap_or_default()
 }
 
+/// The same to the second, as an API server writes times: `2026-01-02T03:04:05Z`.
+pub(crate) fn to_the_second(ms: u64) -> String {
+    let mut text = rfc3339(ms);
+    if let Some(point) = text.find('.') {
+        text.replace_range(point.., "Z");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn times_are_utc_with_milliseconds() {
         assert_eq!(super::rfc3339(1_767_323_045_678), "2026-01-02T03:04:05.678Z");
+        assert_eq!(super::to_the_second(1_767_323_045_678), "2026-01-02T03:04:05Z");
     }
 }

@@ -65,6 +65,13 @@ impl Request {
         self.writes() && self.code == 201 && self.subresource.is_empty()
     }
 
+    /// Whether it is about the inventory that a host keeps in the cluster of what it made, and so
+    /// about nothing that anybody declared.
+    pub fn keeps_inventory(&self) -> bool {
+        let home = |name: &str| name.starts_with(crate::room::INVENTORY);
+        home(&self.namespace) || self.resource == "namespaces" && home(&self.name)
+    }
+
     /// The object, for messages and for counting: `deployments.apps shop/web`.
     pub fn object(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
@@ -88,11 +95,21 @@ impl Audit {
         Self { path, api }
     }
 
-    /// Everything that was answered until now, in the log's order.
+    /// Everything that was answered until now, in the log's order, the inventory aside.
     ///
     /// # Errors
     /// The log cannot be read.
     pub async fn requests(&self) -> Result<Vec<Request>> {
+        let mut all = self.all().await?;
+        all.retain(|request| !request.keeps_inventory());
+        Ok(all)
+    }
+
+    /// The same with the inventory.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub async fn all(&self) -> Result<Vec<Request>> {
         self.settle().await?;
         lines(&self.from(0)?).map(|line| Ok(request(&serde_json::from_slice(line)?))).collect()
     }

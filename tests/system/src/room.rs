@@ -8,6 +8,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// How the namespaces of inventories begin: each host of the tests has its own.
+pub(crate) const INVENTORY: &str = "inventory-of-";
+
 /// The folders of one host. Removed with the value.
 pub struct Room {
     folder: TempDir,
@@ -80,6 +83,14 @@ impl Room {
     /// What is under test.
     pub fn built(&self) -> &Built {
         &self.built
+    }
+
+    /// The namespace of the host's inventory.
+    pub fn inventory(&self) -> String {
+        let label =
+            |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
+        let name: String = self.user.chars().map(label).collect();
+        format!("{INVENTORY}{}", name.trim_matches('-'))
     }
 
     /// The folder with everything.
@@ -270,6 +281,10 @@ impl Room {
         option("--plugins", self.plugins());
         option("--grants", self.grants());
         option("--state", self.state());
+        // Some tests name another.
+        if !self.arguments.iter().any(|it| it == "--inventory-namespace") {
+            option("--inventory-namespace", self.inventory().into());
+        }
         if let Some(kubeconfig) = &self.kubeconfig {
             option("--kubeconfig", kubeconfig.clone());
         }

@@ -55,6 +55,7 @@ fn snapshot(desired: &str, live: Option<&str>) -> Snapshot {
             revision: "1".into(),
             origin: Origin { file: "a.yaml".into(), line: 1 },
             ignore: Default::default(),
+            terms: Arc::default(),
         }),
         live: live.map_or(Live::Absent, |live| {
             Live::Present(LiveObject {

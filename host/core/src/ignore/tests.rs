@@ -278,6 +278,7 @@ fn desired_with(annotation: &str) -> Desired {
     let metadata = Object::new().with("annotations", annotations);
     Desired {
         ignore: Rules::annotated(&metadata, &key),
+        terms: Default::default(),
         key,
         gvk: Gvk::from_api_version("v1", "ConfigMap"),
         digest: Digest::of(json),

@@ -1,6 +1,6 @@
 //! Live reload on real files: what is changed on disk, and what is told of it.
 
-use crate::{Directory, SourceError, SourceUpdate, WatchOptions, watch};
+use crate::{Directory, SourceError, SourceUpdate, WatchOptions, watch, watch_asked};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -34,6 +34,7 @@ async fn next(updates: &mut Receiver<SourceUpdate>) -> String {
             names.join(" ")
         }
         Ok(Some(SourceUpdate::Failed(error))) => format!("!{error}"),
+        Ok(Some(SourceUpdate::Looked)) => "looked".into(),
         Ok(None) => panic!("the watch ended"),
         Err(_) => panic!("no update came"),
     }
@@ -179,4 +180,27 @@ fn errors_compare_so_that_the_same_failure_is_told_once() {
     let missing = || SourceError::Missing { path: "a".into() };
     assert_eq!(missing(), missing());
     assert_ne!(missing(), SourceError::Unsettled { path: "a".into() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_is_asked_for_is_answered_after_what_it_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("source");
+    fs::create_dir(&place).unwrap();
+    let (ask, asked) = tokio::sync::mpsc::channel(1);
+    let source = Arc::new(Directory::new("pier", &place, "default"));
+    let mut updates = watch_asked(source, BY_EVENTS, asked);
+    until(&mut updates, "").await;
+    ask.send(()).await.unwrap();
+    assert_eq!(next(&mut updates).await, "looked");
+    // The folder is another one: no event of the old tells of it.
+    fs::rename(&place, folder.path().join("old")).unwrap();
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("a.yaml"), config_map("a")).unwrap();
+    ask.send(()).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|last| last != "looked") {
+        seen.push(next(&mut updates).await);
+    }
+    assert!(seen.iter().any(|it| it == "a") || next(&mut updates).await == "a", "{seen:?}");
 }

@@ -6,8 +6,10 @@ pub(crate) mod diff;
 mod inspect;
 pub(crate) mod plugin;
 pub(crate) mod rbac;
+pub(crate) mod remove;
 pub(crate) mod run;
 mod sign;
+pub(crate) mod source;
 
 use crate::cli::ClusterArgs;
 use trimtab_kube::{ApiServer, Credentials};

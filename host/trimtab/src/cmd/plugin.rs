@@ -1,7 +1,9 @@
 //! `trimtab plugin`: an author's and an administrator's hour, with no cluster.
 
 use crate::cli::OutputArgs;
+use crate::requests::is_running;
 use crate::schemas::Schemas;
+use crate::suspension::Sort;
 use crate::{grants, output, plugins};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -32,6 +34,10 @@ pub(crate) enum Plugin {
     Verify(super::sign::Verify),
     /// Have a running host call a plugin again that it quarantined or found impure.
     Release(Release),
+    /// Have a running host look no more at the objects of a plugin.
+    Suspend(Suspend),
+    /// Have a running host look at them again, once it was shown what changed meanwhile.
+    Resume(Resume),
     /// What a running host has loaded, in which mode, and why something is refused.
     List(List),
 }
@@ -98,6 +104,27 @@ pub(crate) struct Release {
     state: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Suspend {
+    /// The plugin's name.
+    name: String,
+    /// State directory of the host.
+    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
+    state: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The plugin's name.
+    name: String,
+    /// Without asking, after what changed was shown.
+    #[arg(long)]
+    yes: bool,
+    /// State directory of the host.
+    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
+    state: PathBuf,
+}
+
 impl Plugin {
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         match self {
@@ -110,6 +137,8 @@ impl Plugin {
             Self::Sign(sign) => sign.run(),
             Self::Verify(verify) => verify.run(),
             Self::Release(release) => release.run(),
+            Self::Suspend(it) => super::source::suspend(&it.state, Sort::Plugin, &it.name),
+            Self::Resume(it) => super::source::resume(&it.state, Sort::Plugin, &it.name, it.yes),
             Self::List(list) => list.run(),
         }
     }
@@ -256,8 +285,3 @@ impl Release {
 
 /// How long a host may take to see that a plugin is released.
 const RELEASE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
-
-/// Whether a host holds the state directory.
-fn is_running(state: &std::path::Path) -> bool {
-    std::fs::File::open(state.join("lock")).is_ok_and(|lock| lock.try_lock().is_err())
-}

@@ -1,6 +1,7 @@
 //! `trimtab rbac`: the least ClusterRole and Roles that plugins and their grants need.
 
 use crate::cli::{ClusterArgs, runtime};
+use crate::config::Config;
 use crate::rbac::{Needs, Resource, Rule};
 use crate::schemas::Schemas;
 use crate::{grants, output};
@@ -14,7 +15,6 @@ use trimtab_core::grant::{Grant, Power};
 use trimtab_core::identity::GroupKind;
 use trimtab_core::placing::Scope;
 use trimtab_kube::{Kinds, Lookup};
-use trimtab_source::Source as _;
 
 const API_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -33,6 +33,16 @@ pub(crate) struct Rbac {
     /// What wildcards are narrowed to: the kinds that this directory or file declares.
     #[arg(long, value_name = "PATH")]
     source: Option<PathBuf>,
+    /// With what pruning takes, for every kind that --source declares; a --config says it itself.
+    #[arg(long)]
+    prune: bool,
+    /// Namespace of the inventory; the host keeps what it made there.
+    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
+    inventory_namespace: String,
+    /// Configuration file whose sources are meant instead; those that act as ServiceAccounts need
+    /// to be allowed that.
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    config: Option<PathBuf>,
     /// Whom the roles are bound to; also the name of the roles.
     #[arg(long, value_name = "NAME", default_value = "trimtab")]
     service_account: String,
@@ -60,20 +70,34 @@ impl Rbac {
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         let grants = grants::read(&self.grants).context("the grants cannot be used")?;
         let powers = powers(&self.plugins, &grants)?;
-        let (schemas, declared) = match &self.source {
-            None => (Schemas::default(), None),
-            Some(path) => {
-                let revision = trimtab_source::Directory::new("source", path, "default").read()?;
-                let kinds: BTreeSet<GroupKind> =
-                    revision.manifests.iter().map(|it| it.gvk.group_kind()).collect();
-                (Schemas::of(revision.manifests.iter()), Some(kinds))
-            }
+        let config = match (&self.source, &self.config) {
+            (_, Some(file)) => crate::config::read(file)?,
+            (Some(path), None) => Config::of_directory(path),
+            (None, None) => Config::default(),
         };
+        let mut manifests = Vec::new();
+        for (source, revision) in crate::sources::read_once(&config.sources)? {
+            let wrong = || format!("source {}", source.name);
+            manifests.extend(revision.with_context(wrong)?.manifests);
+        }
+        let schemas = Schemas::of(manifests.iter());
+        let declared: Option<BTreeSet<GroupKind>> = (!config.sources.is_empty())
+            .then(|| manifests.iter().map(|it| it.gvk.group_kind()).collect());
         let served = self.served()?;
         let resources = |kind: &GroupKind| {
             schemas.resource(kind).or_else(|| served.as_deref().and_then(|kinds| of(kinds, kind)))
         };
-        let needs = Needs::of(&powers, declared.as_ref(), &resources);
+        let mut needs = Needs::of(&powers, declared.as_ref(), &resources);
+        if powers.iter().any(|power| power.grant.is_some()) {
+            needs.keep_inventory(&self.inventory_namespace);
+        }
+        let prunes = self.prune || config.sources.iter().any(|source| source.terms.prune);
+        if let Some(declared) = declared.as_ref().filter(|_| prunes) {
+            needs.prune(declared, &resources);
+        }
+        let accounts = || config.sources.iter().map(|source| source.terms.acts_as.as_deref());
+        let all = !config.sources.is_empty() && accounts().all(|account| account.is_some());
+        needs.act_as(accounts().flatten(), all);
         if !needs.unknown.is_empty() {
             let kinds: Vec<String> = needs.unknown.iter().map(ToString::to_string).collect();
             bail!(

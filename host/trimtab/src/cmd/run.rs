@@ -16,7 +16,6 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::redact::Redactor;
-use trimtab_source::WatchOptions;
 use trimtab_wasm::{Sandbox, SandboxOptions};
 
 /// How long the loop may be silent before `/healthz` says so: its longest sleep is 10 s.
@@ -26,7 +25,7 @@ const SILENCE_AT_MOST_MS: u64 = 60_000;
 ///
 /// Plugins without a grant observe: they report what they would do, and nothing is written.
 /// With --once: exit status 0 when everything is as declared, 1 when something did not converge,
-/// waits, was refused or is only observed (each is named), 2 when the source cannot be used.
+/// waits, was refused or is only observed (each is named), 2 when a source cannot be used.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -46,6 +45,9 @@ pub(crate) struct Run {
     state: PathBuf,
     #[command(flatten)]
     audit: AuditArgs,
+    /// Namespace of the inventory: ConfigMaps that say what was made for each source.
+    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
+    inventory_namespace: String,
     /// One full round, then exit.
     #[arg(long)]
     once: bool,
@@ -93,8 +95,7 @@ impl Run {
     }
 
     async fn serve(self) -> anyhow::Result<u8> {
-        let source = self.source.read()?;
-        let directory = source.directory()?;
+        let config = self.source.read_some()?;
         let state = State::open(&self.state)?;
         let journal = Arc::new(JournalFile::open(&self.state, self.audit.limits())?);
         let sandbox = Sandbox::new(SandboxOptions {
@@ -116,18 +117,23 @@ impl Run {
         let health = self.serve_health(pulse.clone()).await?;
         let server = super::connect(&self.cluster).await?;
         let (store, events) = trimtab_kube::Store::start(server, trimtab_kube::Options::default());
-        let revisions = trimtab_source::watch(Arc::new(directory), WatchOptions::default());
+        let configs = crate::config::follow(self.source.clone(), config.clone());
         let parts = Parts {
             writer: trimtab_kube::Writer::new(store.clone()),
             store,
             events,
-            source: revisions,
+            configs,
             registry,
             journal,
             redactor: Arc::new(Redactor::new(state.redaction_key)),
             pulse,
         };
-        let options = Options { source, once: self.once, state: self.state.clone() };
+        let options = Options {
+            config,
+            once: self.once,
+            state: self.state.clone(),
+            inventory_namespace: self.inventory_namespace.clone(),
+        };
         if self.once {
             let (stop, after) = (stop.clone(), Duration::from_secs(self.timeout));
             tokio::spawn(async move {
@@ -156,7 +162,7 @@ impl Run {
                 ));
             }
             if let Some(problem) = &summary.source_problem {
-                text.push_str(&format!("  the source is refused:\n{problem}\n"));
+                text.push_str(&format!("  refused, of a source:\n{problem}\n"));
             }
             text
         })?;

@@ -229,6 +229,15 @@ impl Engine {
                     plugin.reason = why(&plugin.name, health).unwrap_or_default();
                 }
             }
+            let serves = matches!(plugin.state.as_str(), "observing" | "enforcing");
+            if let Some(suspension) = self.suspended_plugins.get(&plugin.name).filter(|_| serves) {
+                let name = &plugin.name;
+                plugin.state = "suspended".into();
+                plugin.reason = format!(
+                    "it is not asked since {}: `trimtab plugin resume {name}` ends that",
+                    rfc3339(suspension.since_ms)
+                );
+            }
             let before = self.plugins.plugins.iter().find(|old| {
                 (&old.file, &old.state, &old.digest)
                     == (&plugin.file, &plugin.state, &plugin.digest)

@@ -1,7 +1,7 @@
-//! What comes in: the source, the watches, the plugin directory, discovery. Each is taken into the
-//! engine's state and ends in objects that are to be looked at.
+//! What comes in: desired state, the watches, the plugin directory, discovery. Each is taken into
+//! the engine's state and ends in objects that are to be looked at. (`sources.rs` makes desired state.)
 
-use super::desired::place;
+use super::desired::DesiredState;
 use super::reads::ForReads;
 use super::{DISCOVER_LATER, DISCOVER_SOON, Engine, KIND_EXPECTED_WITHIN, brings_kinds};
 use crate::journal::SourceLine;
@@ -9,57 +9,21 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
-use trimtab_core::object::Revision;
+use trimtab_core::order::needs::Dependency;
 use trimtab_core::record::Trigger;
 use trimtab_core::redact::is_sensitive;
 use trimtab_kube::{Event, Lookup};
-use trimtab_source::SourceUpdate;
 
 impl Engine {
-    pub(super) fn take_source(&mut self, update: SourceUpdate) {
-        match update {
-            SourceUpdate::Loaded(revision) => {
-                tracing::info!(
-                    source = %revision.source,
-                    revision = %short(&revision.id),
-                    objects = revision.manifests.len(),
-                    "source read"
-                );
-                self.source_problem = None;
-                self.place(revision);
-            }
-            SourceUpdate::Failed(error) => {
-                let problems: Vec<String> =
-                    error.problems().iter().map(ToString::to_string).collect();
-                self.refuse_source(problems);
-            }
-        }
-    }
-
-    /// Places a revision; one that cannot be placed leaves the last good one in force. Before
-    /// discovery has been read nothing can be placed: the revision waits.
-    pub(super) fn place(&mut self, revision: Revision) {
-        let Some(kinds) = self.parts.store.kinds() else {
-            self.awaiting_kinds = Some(revision);
-            return;
-        };
-        let next = match place(&revision, &kinds, &self.options.source) {
-            Ok(next) => next,
-            Err(errors) => {
-                return self.refuse_source(errors.iter().map(ToString::to_string).collect());
-            }
-        };
-        let is_new = self.revision.as_ref().is_none_or(|old| old.id != revision.id);
-        if is_new {
-            self.tell(SourceLine {
-                source: revision.source.to_string(),
-                revision: revision.id.to_string(),
-                problems: vec![],
-            });
-        }
-        let first = self.revision.is_none();
+    /// Takes up another desired state: what is new or changed is looked at in its turn, what is gone
+    /// is left where it is.
+    pub(super) fn take_desired(&mut self, next: DesiredState, trigger: Trigger) {
         let changes = self.desired.changes(&next);
-        self.revision = Some(revision);
+        for key in &changes.handed_over {
+            if let (Some(old), Some(new)) = (self.desired.objects.get(key), next.objects.get(key)) {
+                tracing::info!("{key} is handed over from source {} to {}", old.source, new.source);
+            }
+        }
         self.desired = next;
         self.rules.forget(changes.changed.iter().chain(&changes.gone), Instant::now());
         self.secrets_moved |= changes.changed.iter().chain(&changes.gone).any(is_secret);
@@ -67,28 +31,19 @@ impl Engine {
             self.moved_at = Instant::now();
         }
         for key in &changes.gone {
-            tracing::info!("{key} left the source; it stays in the cluster (nothing is pruned)");
+            tracing::info!("{key} left its source");
             self.forget(key);
         }
-        let trigger = if first { Trigger::Start } else { Trigger::Source };
         for key in &changes.changed {
             self.keys.entry(key.clone()).or_default().touched(trigger);
         }
-        self.waves.add(changes.changed);
+        self.take_needs();
+        self.add_to_order(changes.changed);
+        self.pruning.moved();
         self.watch_kinds();
         if !self.desired.unplaced.is_empty() {
             self.discover_at.get_or_insert_with(|| Instant::now() + DISCOVER_SOON);
         }
-    }
-
-    pub(super) fn refuse_source(&mut self, problems: Vec<String>) {
-        let kept =
-            if self.revision.is_some() { "; the last good state stays in force" } else { "" };
-        tracing::error!("source refused, nothing is pruned{kept}:\n  {}", problems.join("\n  "));
-        self.source_problem = Some(problems.join("\n"));
-        let source = self.options.source.name.clone();
-        self.tell(SourceLine { source, revision: String::new(), problems });
-        self.moved_at = Instant::now();
     }
 
     /// Tells the store which kinds to watch, and which of their objects we care about: those that
@@ -110,6 +65,14 @@ impl Engine {
         for desired in self.desired.objects.values() {
             wanted.entry(desired.gvk.clone()).or_default().insert(desired.key.clone());
         }
+        // What objects wait for, and no source declares.
+        if let Some(kinds) = self.parts.store.kinds() {
+            for key in self.order.needs().undeclared() {
+                if let Lookup::Found(kind) = kinds.preferred(&key.group_kind) {
+                    wanted.entry(kind.gvk.clone()).or_default().insert(key.clone());
+                }
+            }
+        }
         for gvk in whole.keys() {
             wanted.entry(gvk.clone()).or_default();
         }
@@ -129,7 +92,7 @@ impl Engine {
         self.keys.remove(key);
         self.readers.forget(key);
         self.queue.remove(key);
-        self.waves.passed(key);
+        self.order.passed(key);
     }
 
     pub(super) fn take_events(&mut self, event: Event) {
@@ -154,19 +117,18 @@ impl Engine {
 
     pub(super) fn kinds_changed(&mut self) {
         self.facts.changing();
-        if let Some(revision) = self.awaiting_kinds.take().or_else(|| self.revision.clone()) {
-            self.place(revision);
-        }
+        self.place_all();
     }
 
     pub(super) fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
         if let Some(state) = self.keys.get_mut(key) {
             self.secrets_moved |= is_secret(key);
             state.event(received_at);
-            if self.is_answered(key) && !self.waves.holds(key) {
+            if self.is_answered(key) && !self.order.holds(key) {
                 self.queue.add(key, &key.group_kind);
             }
         }
+        self.order.stir(&Dependency::Object(key.clone()));
         self.wake_readers(key, received_at);
         if brings_kinds(&key.group_kind) {
             self.expect_kinds();
@@ -188,7 +150,7 @@ impl Engine {
             if let Some(state) = self.keys.get_mut(&key) {
                 state.forget_answer();
             }
-            if !self.waves.holds(&key) {
+            if !self.order.holds(&key) {
                 self.look_afresh(&key);
             }
         }
@@ -206,7 +168,7 @@ impl Engine {
         let keys: Vec<ObjectKey> =
             self.desired.objects.iter().filter(concerned).map(|(key, _)| key.clone()).collect();
         for key in keys {
-            if !self.waves.holds(&key) {
+            if !self.order.holds(&key) {
                 self.look_afresh(&key);
             }
         }
@@ -217,6 +179,7 @@ impl Engine {
 
     pub(super) fn take_registry(&mut self) {
         let registry = self.parts.registry.borrow_and_update().clone();
+        self.note_suspensions();
         self.tell_plugins();
         self.moved_at = Instant::now();
         let mut touched = Vec::new();
@@ -228,7 +191,8 @@ impl Engine {
             }
         }
         self.unclaimed_told.clear();
-        self.waves.add(touched);
+        self.pruning.moved();
+        self.add_to_order(touched);
         self.watch_kinds();
     }
 
@@ -239,9 +203,7 @@ impl Engine {
                 "ignore rule {rule} has led to no field of any object for a day: correct it, or take it out"
             );
             tracing::warn!("{text}");
-            if let Err(error) = self.parts.journal.host("ignore-rule-idle", &text) {
-                tracing::error!("{error}");
-            }
+            self.note_host("ignore-rule-idle", &text);
         }
     }
 
@@ -275,10 +237,18 @@ impl Engine {
             tracing::error!("{error}");
         }
     }
-}
 
-fn short(revision: &str) -> &str {
-    revision.get(..19).unwrap_or(revision)
+    /// Something of the host itself, for log and journal.
+    pub(super) fn tell_host(&self, event: &str, message: &str) {
+        tracing::info!("{message}");
+        self.note_host(event, message);
+    }
+
+    pub(super) fn note_host(&self, event: &str, message: &str) {
+        if let Err(error) = self.parts.journal.host(event, message) {
+            tracing::error!("{error}");
+        }
+    }
 }
 
 fn is_secret(key: &ObjectKey) -> bool {

@@ -13,22 +13,30 @@ mod desired;
 mod facts;
 mod health;
 mod lookups;
+mod made;
+mod order;
+mod prune;
 mod reads;
 mod report;
+mod requests;
 mod rules;
 mod settled;
-mod waves;
+mod sources;
+mod status;
 
 use self::budgets::Windows;
-use self::desired::DesiredState;
 use self::health::Healths;
+use self::made::Made;
+use self::order::Waits;
+use self::prune::Pruning;
 use self::reads::Readers;
 use self::rules::RuleWatch;
-use self::settled::KeyState;
-use self::waves::Waves;
-use crate::config::SourceConfig;
+use self::settled::{KeyState, Waiting};
+use self::sources::{Incoming, Sources};
+use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
+use crate::suspension::Suspension;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,18 +45,18 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
-use trimtab_core::object::Revision;
+use trimtab_core::order::Order;
 use trimtab_core::ports::Clock;
 use trimtab_core::queue::Queue;
 use trimtab_core::record::Record;
 use trimtab_core::redact::Redactor;
 use trimtab_kube::{Events, Store, Writer};
-use trimtab_source::SourceUpdate;
 
-pub(crate) use self::desired::place;
+pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
 pub(crate) use self::settled::Summary;
+pub(crate) use self::status::{SourceStatus, read as read_sources};
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
 /// sandbox; more than this only queues there.
@@ -68,12 +76,14 @@ const ONCE_TRIES: u32 = 3;
 
 /// How the engine is to run.
 pub(crate) struct Options {
-    /// Where desired state comes from, and what to ignore in it.
-    pub(crate) source: SourceConfig,
+    /// Where desired state comes from, as it was at the start.
+    pub(crate) config: Config,
     /// One round, then stop.
     pub(crate) once: bool,
     /// State directory.
     pub(crate) state: PathBuf,
+    /// Namespace of the inventory.
+    pub(crate) inventory_namespace: String,
 }
 
 /// What the engine is connected to.
@@ -81,7 +91,7 @@ pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) events: Events,
     pub(crate) writer: Writer,
-    pub(crate) source: mpsc::Receiver<SourceUpdate>,
+    pub(crate) configs: mpsc::Receiver<ConfigUpdate>,
     pub(crate) registry: watch::Receiver<Arc<Registry>>,
     pub(crate) journal: Arc<JournalFile>,
     pub(crate) redactor: Arc<Redactor>,
@@ -93,17 +103,26 @@ pub(crate) struct Engine {
     options: Options,
     parts: Parts,
     started: Instant,
-    revision: Option<Revision>,
-    awaiting_kinds: Option<Revision>,
-    source_problem: Option<String>,
+    /// What is configured now.
+    config: Arc<Config>,
+    sources: Sources,
+    incoming: mpsc::Receiver<Incoming>,
     desired: DesiredState,
+    /// Something was in force already.
+    placed_once: bool,
+    requests_looked_at: Instant,
+    /// Plugins that are not asked because somebody said so, by name.
+    suspended_plugins: HashMap<String, Suspension>,
     /// What Secrets hold, declared or live, may be other than the redactor knows.
     secrets_moved: bool,
     keys: HashMap<ObjectKey, KeyState>,
     /// The UID under which we last wrote each object.
     applied: HashMap<ObjectKey, Arc<str>>,
     queue: Queue<ObjectKey, GroupKind>,
-    waves: Waves,
+    order: Order,
+    waits: Waits,
+    made: Made,
+    pruning: Pruning,
     rules: RuleWatch,
     /// Kinds whose watch has an answer: synced, or known not to sync.
     answered: HashSet<Gvk>,
@@ -154,22 +173,30 @@ impl Engine {
         let now = Instant::now();
         let applied = crate::journal::written_uids(&options.state);
         let facts = Arc::new(FactsCache::new(parts.store.clone()));
+        let (sources, incoming) = Sources::new();
+        let made = Made::new(&options.inventory_namespace);
         Self {
             schemas: facts.follow(),
             facts,
-            rules: RuleWatch::new(&options.source.ignore, now),
+            rules: RuleWatch::new(now),
             options,
             parts,
             started: now,
-            revision: None,
-            awaiting_kinds: None,
-            source_problem: None,
+            config: Arc::default(),
+            sources,
+            incoming,
             desired: DesiredState::default(),
+            placed_once: false,
+            requests_looked_at: now,
+            suspended_plugins: HashMap::new(),
             secrets_moved: false,
             keys: HashMap::new(),
             applied,
             queue: Queue::default(),
-            waves: Waves::default(),
+            order: Order::default(),
+            waits: Waits::new(now),
+            pruning: Pruning::new(),
+            made,
             answered: HashSet::new(),
             watched: HashSet::new(),
             read_before: HashMap::new(),
@@ -192,12 +219,21 @@ impl Engine {
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Summary> {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
+        self.forget_requests();
+        self.take_config(self.options.config.clone());
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
-            self.release_waves();
+            self.release_order();
             self.start_passes();
+            self.keep_made();
+            self.prune();
+            self.tell_waits();
             self.tell_idle_rules();
             self.take_releases();
+            self.take_requests();
+            self.begin();
+            self.accept_again();
+            self.tell_sources();
             self.tell_counts();
             if let Err(error) = self.parts.journal.vouch() {
                 tracing::error!("{error}");
@@ -209,10 +245,10 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => {}
                 Some(passed) = self.passes.join_next() => self.end_pass(passed),
-                update = self.parts.source.recv() => match update {
-                    Some(update) => self.take_source(update),
-                    None => anyhow::bail!("the source's watcher ended; this is a defect of the host"),
-                },
+                Some(incoming) = self.incoming.recv() => self.take_incoming(incoming)?,
+                Some(done) = self.made.next() => self.take_made(done),
+                Some(done) = self.pruning.next() => self.take_pruned(done),
+                Some(update) = self.parts.configs.recv() => self.take_config_update(update),
                 Some(event) = self.parts.events.next() => self.take_events(event),
                 Some(kinds) = self.schemas.recv() => self.schemas_changed(&kinds),
                 Ok(()) = self.parts.registry.changed() => self.take_registry(),
@@ -220,17 +256,13 @@ impl Engine {
             }
         }
         self.stop_passes().await;
+        self.end_made().await;
         self.tell_plugins();
+        self.tell_sources();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         self.parts.journal.close()?;
         Ok(summary)
-    }
-
-    fn release_waves(&mut self) {
-        for key in self.waves.release() {
-            self.look_afresh(&key);
-        }
     }
 
     /// Its cause is new: earlier failures say nothing.
@@ -254,27 +286,40 @@ impl Engine {
         let discover = self.discover_at.map(|at| at.saturating_duration_since(Instant::now()));
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
         let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
-        [queue, discover, release].into_iter().flatten().fold(beat, Duration::min)
+        let requests = Some(requests::LOOK_EVERY);
+        let own = [self.made.due(), self.pruning.due(), self.waits.due(&self.order)];
+        let wakes = [queue, discover, release, requests, self.begin_due()].into_iter().chain(own);
+        wakes.flatten().fold(beat, Duration::min)
     }
 
-    /// The source was read and every kind of it has an answer.
+    /// Something is in force, every source was heard of, and every kind has an answer.
     fn is_ready(&self) -> bool {
-        self.revision.is_some()
+        self.placed_once
+            && self.sources.all_answered()
             && self.desired.objects.values().all(|desired| self.answered.contains(&desired.gvk))
     }
 
     fn round_is_over(&self) -> bool {
-        if self.revision.is_none() {
-            return self.source_problem.is_some();
+        if !self.sources.begun || !self.sources.all_answered() {
+            return false;
         }
-        let idle = self.waves.is_empty()
+        if !self.sources.some_in_force() {
+            return self.sources.iter().all(|entry| entry.problem.is_some());
+        }
+        let idle = self.order.is_through()
             && self.passes.is_empty()
             && self.queue.depth() == 0
             && self.is_ready();
-        let all_well =
-            self.desired.unplaced.is_empty() && self.keys.values().all(KeyState::is_settled);
+        let all_well = self.desired.unplaced.is_empty()
+            && !self.order.some_blocked()
+            && self.made.is_quiet()
+            && self.pruning.is_quiet()
+            && self.keys.values().all(KeyState::is_settled);
         let tried = |(key, state): (&ObjectKey, &KeyState)| {
-            state.is_settled() || state.held || self.queue.failures(key) >= ONCE_TRIES
+            state.is_settled()
+                || state.held
+                || self.order.is_blocked(key)
+                || self.queue.failures(key) >= ONCE_TRIES
         };
         let stuck = self.moved_at.elapsed() > ONCE_PATIENCE && self.keys.iter().all(tried);
         idle && (all_well || stuck)
@@ -282,7 +327,9 @@ impl Engine {
 
     /// How things stand.
     fn summary(&self) -> Summary {
-        Summary::new(&self.desired, &self.keys, self.source_problem.clone())
+        let lines = self.sources.iter().map(status::summary_line).collect();
+        let (waits, kinds, pruned) = (self.waiting_words(), self.kind_words(), self.prune_lines());
+        Summary::new(&self.desired, &self.keys, lines, &Waiting { waits, kinds, pruned })
     }
 }
 

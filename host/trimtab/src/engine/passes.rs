@@ -1,12 +1,13 @@
 //! Passes: which object is looked at next, and what becomes of what a pass found.
 
+use super::made::May;
 use super::settled::KeyState;
 use super::{
     Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, health, lookups, report,
 };
 use crate::plugins::Served;
 use crate::secrets;
-use crate::timestamp::now_ms;
+use crate::timestamp::{now_ms, to_the_second};
 use std::sync::Arc;
 use std::time::Instant;
 use trimtab_core::budget::Allowance;
@@ -16,6 +17,14 @@ use trimtab_core::pass::{Bounds, World};
 use trimtab_core::record::{Next, Outcome, Trigger};
 use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
+
+/// What is known of a pass before it begins.
+pub(super) struct Before {
+    /// Why its plugin is not asked.
+    hold: Option<health::Hold>,
+    /// How it ends without beginning.
+    instead: Option<Outcome>,
+}
 
 impl Engine {
     pub(super) fn start_passes(&mut self) {
@@ -42,7 +51,7 @@ impl Engine {
         state.stamp = Some(served.stamp);
         let store = &self.parts.store;
         if state.answers(memo.as_ref(), |read| lookups::seen(store, read)) {
-            self.waves.passed(&key);
+            self.order.passed(&key);
             return self.queue.done(&key, now, None);
         }
         let (now, standoff) = (now_ms(), state.standoff(now_ms()));
@@ -57,10 +66,20 @@ impl Engine {
             standoff,
             key,
         };
+        let instead = match self.may_make(&snapshot.desired, &snapshot.live) {
+            May::Go => self.done_by_itself(&snapshot.desired, &snapshot.live),
+            May::No(why) => Some(Outcome::Waiting(why)),
+            // It is looked at when its entry is in the cluster.
+            May::Wait => {
+                let now = self.started.elapsed();
+                return self.queue.done(&snapshot.key, now, None);
+            }
+        };
+        let Some(state) = self.keys.get_mut(&snapshot.key) else { return };
         let trigger = state.take_trigger();
         let served = served.clone();
         let hold = self.hold(&served);
-        self.spawn(snapshot, served, trigger, hold);
+        self.spawn(snapshot, served, trigger, Before { hold, instead });
     }
 
     pub(super) fn spawn(
@@ -68,7 +87,7 @@ impl Engine {
         mut snapshot: Snapshot,
         served: Served,
         trigger: Trigger,
-        hold: Option<health::Hold>,
+        Before { hold, instead }: Before,
     ) {
         let facts = self.facts.clone();
         let writer = self.parts.writer.clone();
@@ -77,8 +96,14 @@ impl Engine {
         let lookups =
             Arc::new(lookups::FromStore::new(self.parts.store.clone(), served.power.clone()));
         let clock = Monotonic(self.started);
-        let bounds =
-            Bounds { accounts: self.desired.accounts.clone(), allowance: self.allowance(&served) };
+        let since_ms = self.keys.get(&snapshot.key).and_then(KeyState::suspended_since_ms);
+        let bounds = Bounds {
+            accounts: self.desired.accounts(&snapshot.desired.source),
+            allowance: self.allowance(&served),
+            suspended: self.suspension(&snapshot.desired.source, &served.power.plugin.name),
+            resumed_from: since_ms.map(to_the_second),
+            instead,
+        };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
             let judge = health::Watched::new(match &hold {
@@ -107,7 +132,7 @@ impl Engine {
     }
 
     /// The redactor, aware of what declared Secrets hold now.
-    fn redactor(&mut self) -> Arc<Redactor> {
+    pub(super) fn redactor(&mut self) -> Arc<Redactor> {
         if std::mem::take(&mut self.secrets_moved) {
             let objects = self.desired.objects.values();
             let aware = secrets::redactor(&self.parts.redactor, objects, &self.parts.store);
@@ -117,7 +142,7 @@ impl Engine {
     }
 
     pub(super) fn no_plugin(&mut self, key: &ObjectKey) {
-        self.waves.passed(key);
+        self.order.passed(key);
         let state = self.keys.entry(key.clone()).or_default();
         state.stamp = None;
         state.unclaimed();
@@ -138,7 +163,7 @@ impl Engine {
         self.note_health(&passed);
         let Passed { key, record, stamp, reads, taken, hold, .. } = passed;
         self.budgets.spent(&record.plugin.name, taken, Instant::now());
-        self.waves.passed(&key);
+        self.order.passed(&key);
         if let Some(state) = self.keys.get_mut(&key) {
             state.held = hold.is_some();
         }
@@ -170,6 +195,8 @@ impl Engine {
         if let Some(written) = record.written() {
             self.applied.insert(key.clone(), written.uid);
         }
+        self.note_made(&record);
+        self.pruning.pass_ended();
         if record.after.is_some() {
             // Our own write causes no event.
             self.wake_readers(&key, Instant::now());
@@ -209,7 +236,7 @@ impl Engine {
     pub(super) fn wake(&mut self, reader: &ObjectKey, at: Instant) {
         let Some(state) = self.keys.get_mut(reader) else { return };
         state.related(at);
-        if !self.waves.holds(reader) {
+        if !self.order.holds(reader) {
             self.look_afresh(reader);
         }
     }

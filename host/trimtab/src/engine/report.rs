@@ -19,6 +19,7 @@ pub(super) fn log(record: &Record, since_event: Option<Duration>) {
         | Outcome::Corrected
         | Outcome::Observed
         | Outcome::Left(_)
+        | Outcome::Suspended(_)
         | Outcome::Deferred { .. }
         | Outcome::Waiting(_) => tracing::info!("{text}"),
         Outcome::Unknown(_)

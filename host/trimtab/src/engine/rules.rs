@@ -30,13 +30,19 @@ struct Watched {
 }
 
 impl RuleWatch {
-    /// The rules of a source, which may be for objects that nobody declares.
-    pub(super) fn new(rules: &[Scoped], now: Instant) -> Self {
-        let mut watch = Self { rules: HashMap::new(), looked_at: now };
+    /// No rules yet.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { rules: HashMap::new(), looked_at: now }
+    }
+
+    /// These are the rules of sources now; objects' own stay as they are.
+    pub(super) fn keep<'r>(&mut self, rules: impl Iterator<Item = &'r Scoped>, now: Instant) {
+        let mut texts = HashSet::new();
         for scoped in rules {
-            watch.entry(&scoped.rule, now);
+            texts.insert(scoped.rule.to_string());
+            self.entry(&scoped.rule, now);
         }
-        watch
+        self.rules.retain(|text, watched| watched.rule.object().is_some() || texts.contains(text));
     }
 
     /// A pass looked at this object.
@@ -113,7 +119,8 @@ mod tests {
         let start = Instant::now();
         let long = start + IDLE_FOR;
         let scoped = Scoped::everywhere(Rule::parse("/spec/replcas", "c.yaml:9").unwrap());
-        let mut watch = RuleWatch::new(std::slice::from_ref(&scoped), start);
+        let mut watch = RuleWatch::new(start);
+        watch.keep(std::iter::once(&scoped), start);
         watch.looked(&key("web"), &matched(&scoped.rule, 0), start);
         assert!(watch.idle(long - LOOK_EVERY).is_empty());
         let told: Vec<String> = watch.idle(long).iter().map(ToString::to_string).collect();
@@ -125,7 +132,8 @@ mod tests {
     fn a_rule_that_leads_somewhere_in_one_object_is_not_told_until_it_does_no_more() {
         let start = Instant::now();
         let scoped = Scoped::everywhere(Rule::parse("/spec/replicas", "c.yaml:9").unwrap());
-        let mut watch = RuleWatch::new(std::slice::from_ref(&scoped), start);
+        let mut watch = RuleWatch::new(start);
+        watch.keep(std::iter::once(&scoped), start);
         watch.looked(&key("web"), &matched(&scoped.rule, 1), start);
         watch.looked(&key("api"), &matched(&scoped.rule, 0), start);
         let later = start + IDLE_FOR * 2;
@@ -137,11 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn rules_that_are_configured_no_more_are_not_told() {
+        let start = Instant::now();
+        let scoped = Scoped::everywhere(Rule::parse("/spec/replcas", "c.yaml:9").unwrap());
+        let mut watch = RuleWatch::new(start);
+        watch.keep(std::iter::once(&scoped), start);
+        watch.keep(std::iter::empty(), start);
+        assert!(watch.idle(start + IDLE_FOR).is_empty());
+    }
+
+    #[test]
     fn an_objects_own_rule_goes_with_it() {
         let start = Instant::now();
         let place = format!("{} of {}", trimtab_core::ignore::ANNOTATION, key("web"));
         let rule = Arc::new(Rule::parse("/spec/x", &place).unwrap().of(&key("web")));
-        let mut watch = RuleWatch::new(&[], start);
+        let mut watch = RuleWatch::new(start);
         watch.looked(&key("web"), &matched(&rule, 0), start);
         watch.forget([key("web")].iter(), start);
         assert!(watch.idle(start + IDLE_FOR).is_empty());

@@ -2,11 +2,11 @@
 
 use super::desired::DesiredState;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
 use trimtab_core::fight::{Fights, Standoff};
-use trimtab_core::identity::{Digest, ObjectKey};
+use trimtab_core::identity::{Digest, Gvk, ObjectKey};
 use trimtab_core::memo::Memo;
 use trimtab_core::reads::{Read, Reads, Seen};
 use trimtab_core::record::{Next, Outcome, Record, Trigger};
@@ -33,6 +33,8 @@ pub(super) struct KeyState {
     /// The schema changed after the pass that is under way began.
     outdated: bool,
     fights: Fights,
+    /// Since when it is suspended, or was until its next whole pass (milliseconds since the epoch).
+    suspended_since_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,7 @@ impl KeyState {
         let settled = record.outcome.next() == Next::Settle;
         self.memo = (settled && !self.outdated).then(|| Memo::after(record, stamp));
         self.fights.ended(record);
+        self.note_suspension(record);
         let last = Last {
             outcome: lasting(&record.outcome),
             differences: record
@@ -123,6 +126,33 @@ impl KeyState {
         new
     }
 
+    fn note_suspension(&mut self, record: &Record) {
+        match record.outcome {
+            Outcome::Suspended(_) => {
+                self.suspended_since_ms.get_or_insert(record.at_ms);
+            }
+            // It was not looked at as far as its differences.
+            Outcome::Stale
+            | Outcome::Unknown(_)
+            | Outcome::Waiting(_)
+            | Outcome::Failed { .. }
+            | Outcome::Fault(_) => {}
+            _ => self.suspended_since_ms = None,
+        }
+    }
+
+    /// It was suspended since then, and is not any more.
+    pub(super) fn resumed(&mut self, since_ms: u64) {
+        let earlier = self.suspended_since_ms.map_or(since_ms, |known| known.min(since_ms));
+        self.suspended_since_ms = Some(earlier);
+        self.touched(Trigger::Request);
+    }
+
+    /// Since when it is or was suspended, if no whole pass came after that.
+    pub(super) fn suspended_since_ms(&self) -> Option<u64> {
+        self.suspended_since_ms
+    }
+
     /// No plugin claims it.
     pub(super) fn unclaimed(&mut self) {
         self.last = None;
@@ -143,6 +173,40 @@ impl KeyState {
     /// Whether the last pass saw an object that had moved meanwhile.
     pub(super) fn was_stale(&self) -> bool {
         self.last.as_ref().is_some_and(|last| last.outcome == Outcome::Stale)
+    }
+
+    /// Whether it had a pass in this run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Whether the last pass of this desired state ended for good without having to be in force: it
+    /// was observed or left as it is, or nobody looks at it.
+    pub(super) fn is_settled_otherwise(&self, desired: Digest) -> bool {
+        let otherwise = |outcome: &Outcome| {
+            matches!(outcome, Outcome::Observed | Outcome::Left(_) | Outcome::Suspended(_))
+        };
+        let last = self.last.as_ref();
+        self.unclaimed
+            || last.is_some_and(|last| last.desired == desired && otherwise(&last.outcome))
+    }
+
+    /// Whether this desired state is in force by the last pass.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(super) fn in_force(&self, desired: Digest) -> Result<(), String> {
+        match &self.last {
+            Some(last) if last.desired != desired => Err("not applied yet".into()),
+            Some(last) if last.outcome.converged() => Ok(()),
+            Some(last) => {
+                let message = last.outcome.message();
+                let colon = if message.is_empty() { "" } else { ": " };
+                Err(format!("{}{colon}{message}", last.outcome.as_str()))
+            }
+            None if self.unclaimed => Err("no plugin claims it".into()),
+            None => Err("not applied yet".into()),
+        }
     }
 
     /// Whether nothing more is to be done before something changes.
@@ -169,13 +233,41 @@ pub(crate) struct Summary {
     pub(crate) converged: usize,
     /// Every other object, with the reason.
     pub(crate) unsettled: Vec<Unsettled>,
-    /// Why the source's newest content is not in force.
+    /// Why the newest content of sources is not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source_problem: Option<String>,
+    /// Each source.
+    pub(crate) sources: Vec<SourceLine>,
+}
+
+/// How a source ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SourceLine {
+    /// Its name.
+    pub(crate) name: String,
+    /// What is in force of it, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) revision: Option<String>,
+    /// Why its newest content is not, and since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem_since: Option<String>,
+}
+
+/// What waits, and for what.
+pub(super) struct Waiting {
+    /// Objects for what they need.
+    pub(super) waits: HashMap<ObjectKey, String>,
+    /// Manifests for the definition of their kind.
+    pub(super) kinds: BTreeMap<Gvk, String>,
+    /// Objects that nobody declares, and that are still there.
+    pub(super) pruned: Vec<Unsettled>,
 }
 
 /// An object that is not as declared.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Unsettled {
     /// Which.
@@ -192,8 +284,11 @@ impl Summary {
     pub(super) fn new(
         desired: &DesiredState,
         keys: &HashMap<ObjectKey, KeyState>,
-        source_problem: Option<String>,
+        sources: Vec<SourceLine>,
+        waiting: &Waiting,
     ) -> Self {
+        let problems: Vec<String> =
+            sources.iter().filter_map(|source| told(source, sources.len() == 1)).collect();
         let mut unsettled: Vec<Unsettled> = desired
             .unplaced
             .iter()
@@ -201,22 +296,34 @@ impl Summary {
                 object: format!("{} {}", unplaced.manifest.gvk, unplaced.manifest.name),
                 origin: unplaced.manifest.origin.to_string(),
                 outcome: "waiting".into(),
-                reason: unplaced.reason.clone(),
+                reason: waiting
+                    .kinds
+                    .get(&unplaced.manifest.gvk)
+                    .unwrap_or(&unplaced.reason)
+                    .clone(),
             })
             .collect();
+        unsettled.extend(desired.refused.iter().map(|refused| Unsettled {
+            object: refused.object.clone(),
+            origin: refused.origin.clone(),
+            outcome: "refused".into(),
+            reason: refused.reason.clone(),
+        }));
         let mut converged = 0;
         for (key, object) in &desired.objects {
             let last = keys.get(key).and_then(|state| state.last.as_ref());
-            if last.is_some_and(|last| last.outcome.converged()) {
+            let waits = waiting.waits.get(key);
+            if waits.is_none() && last.is_some_and(|last| last.outcome.converged()) {
                 converged += 1;
                 continue;
             }
-            let (outcome, reason) = match last {
-                Some(last) => (last.outcome.as_str().to_owned(), last.outcome.message()),
-                None if keys.get(key).is_some_and(|state| state.unclaimed) => {
+            let (outcome, reason) = match (waits, last) {
+                (Some(words), _) => ("waiting".to_owned(), words.clone()),
+                (None, Some(last)) => (last.outcome.as_str().to_owned(), last.outcome.message()),
+                (None, None) if keys.get(key).is_some_and(|state| state.unclaimed) => {
                     ("unclaimed".into(), format!("no plugin claims {}", key.group_kind))
                 }
-                None => ("unknown".into(), "it was not looked at".into()),
+                (None, None) => ("unknown".into(), "it was not looked at".into()),
             };
             unsettled.push(Unsettled {
                 object: key.to_string(),
@@ -225,12 +332,14 @@ impl Summary {
                 reason,
             });
         }
+        unsettled.extend(waiting.pruned.iter().cloned());
         unsettled.sort();
         Self {
-            objects: desired.objects.len() + desired.unplaced.len(),
+            objects: converged + unsettled.len(),
             converged,
             unsettled,
-            source_problem,
+            source_problem: (!problems.is_empty()).then(|| problems.join("\n")),
+            sources,
         }
     }
 
@@ -238,6 +347,12 @@ impl Summary {
     pub(crate) fn is_converged(&self) -> bool {
         self.unsettled.is_empty() && self.source_problem.is_none()
     }
+}
+
+/// A source's problem, with its name where there are others.
+fn told(source: &SourceLine, alone: bool) -> Option<String> {
+    let problem = source.problem.as_ref()?;
+    Some(if alone { problem.clone() } else { format!("{}: {problem}", source.name) })
 }
 
 impl fmt::Display for Summary {

@@ -44,6 +44,8 @@ pub(crate) enum Event {
     Source(SourceLine),
     /// A plugin was loaded, replaced, removed or refused.
     Plugin(PluginLine),
+    /// What becomes of an object that its source declares no more.
+    Prune(PruneLine),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -201,13 +203,77 @@ pub(crate) struct HostLine {
     pub(crate) message: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct SourceLine {
     pub(crate) source: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) revision: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<String>,
+    /// Objects that are not taken, while the rest of the revision is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refused: Vec<String>,
+    /// It was in force before this run, and the source could not be read since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) from_before: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PruneLine {
+    pub(crate) object: ObjectLine,
+    pub(crate) step: PruneStep,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
+    pub(crate) source: String,
+    /// What is in force of the source: it does not declare the object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) revision: String,
+    /// UID by the inventory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) uid: Option<String>,
+}
+
+/// What happens to an object that is to be pruned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PruneStep {
+    /// The intent: its deletion is about to be asked for.
+    Deleting,
+    /// It is gone.
+    Deleted,
+    /// Its deletion goes on.
+    Going,
+    /// Others go first.
+    Waiting,
+    /// It waits for a person.
+    Held,
+    /// It stays, and in the inventory too.
+    Kept,
+    /// It left the inventory.
+    Forgotten,
+    /// Its deletion was refused, and is tried again.
+    Failed,
+    /// The source is only observed.
+    WouldDelete,
+}
+
+impl PruneStep {
+    /// The word used in output.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleting => "deleting",
+            Self::Deleted => "deleted",
+            Self::Going => "going",
+            Self::Waiting => "waiting",
+            Self::Held => "held",
+            Self::Kept => "kept",
+            Self::Forgotten => "forgotten",
+            Self::Failed => "failed",
+            Self::WouldDelete => "would-delete",
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -121,6 +121,10 @@ impl JournalFile {
     /// It is not.
     pub(crate) fn host(&self, event: &str, message: &str) -> Result<(), JournalError> {
         self.append(&Event::Host(HostLine { event: event.into(), message: message.into() }))?;
+        self.on_disk()
+    }
+
+    fn on_disk(&self) -> Result<(), JournalError> {
         let (file, _) = self.chain().tail();
         file.sync_data().map_err(|error| JournalError(error.to_string()))
     }
@@ -139,6 +143,16 @@ impl JournalFile {
     /// It is not in the log.
     pub(crate) fn plugin(&self, line: PluginLine) -> Result<(), JournalError> {
         self.append(&Event::Plugin(line)).map(drop)
+    }
+
+    /// What becomes of an object that is to be pruned; an intent is on disk when this returns.
+    ///
+    /// # Errors
+    /// It is not in the log, or not on disk.
+    pub(crate) fn prune(&self, line: PruneLine) -> Result<(), JournalError> {
+        let durable = line.step == PruneStep::Deleting;
+        self.append(&Event::Prune(line))?;
+        if durable { self.on_disk() } else { Ok(()) }
     }
 
     /// A pass, with the time since the event that caused it.

@@ -140,3 +140,18 @@ fn a_kind_that_nobody_knows_is_named() {
     let needs = Needs::of(&powers, None, &table);
     assert_eq!(needs.unknown, [kind("Widget.example.com")].into());
 }
+
+#[test]
+fn a_source_that_acts_as_an_account_needs_to_impersonate_it_and_its_groups() {
+    let account = Account::parse("shop/deployer").unwrap();
+    let grant: (&[&str], _, _, &[ActionKind]) =
+        (&["ConfigMap"], Namespaces::All, true, &[ActionKind::ApplyDesired]);
+    let mut needs = Needs::of(&[power(&["*"], Some(grant))], None, &table);
+    needs.act_as([&account].into_iter(), false);
+    let groups = "core: groups {system:authenticated, system:serviceaccounts, system:serviceaccounts:shop} [impersonate]";
+    assert_eq!(shown(&needs.cluster()), ["core: configmaps [get list watch create patch]", groups]);
+    let own = "core: serviceaccounts {deployer} [impersonate]";
+    assert_eq!(shown(&needs.namespaces()["shop"]), [own]);
+    needs.act_as([&account].into_iter(), true);
+    assert_eq!(shown(&needs.cluster()), ["core: configmaps [get list watch]", groups]);
+}

@@ -117,6 +117,7 @@ pub(crate) fn snapshot(kind: &str) -> Snapshot {
             revision: "1".into(),
             origin: Origin { file: "a.yaml".into(), line: 1 },
             ignore: Default::default(),
+            terms: Arc::default(),
         }),
         live: Live::Present(LiveObject {
             json,

@@ -144,6 +144,7 @@ pub(crate) fn desired(object: &Value) -> Result<Desired> {
         revision: "1".into(),
         origin: Origin { file: "bench.yaml".into(), line: 1 },
         ignore: Default::default(),
+        terms: Default::default(),
     })
 }
 

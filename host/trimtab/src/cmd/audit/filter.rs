@@ -28,7 +28,7 @@ pub(super) struct FilterArgs {
     /// Passes that ended so, such as corrected or refused.
     #[arg(long)]
     outcome: Option<String>,
-    /// Lines of this type: intent, pass, host, source, plugin, checkpoint, log.
+    /// Lines of this type: intent, pass, prune, host, source, plugin, checkpoint, log.
     #[arg(long = "type", value_name = "TYPE")]
     type_: Option<String>,
     /// Lines since then: RFC 3339, or how long ago (90s, 15m, 2h, 3d).
@@ -109,6 +109,7 @@ impl Filter {
         let object = match &line.event {
             Event::Pass(pass) => Some(&pass.object),
             Event::Intent(intent) => Some(&intent.object),
+            Event::Prune(prune) => Some(&prune.object),
             _ => None,
         };
         let is = |wanted: &Option<String>, found: Option<&str>| {
@@ -146,6 +147,7 @@ fn type_of(event: &Event) -> &'static str {
         Event::Host(_) => "host",
         Event::Source(_) => "source",
         Event::Plugin(_) => "plugin",
+        Event::Prune(_) => "prune",
     }
 }
 
@@ -153,6 +155,7 @@ fn source_of(event: &Event) -> Option<&str> {
     match event {
         Event::Pass(pass) => Some(&pass.source),
         Event::Source(source) => Some(&source.source),
+        Event::Prune(prune) => Some(&prune.source),
         _ => None,
     }
 }

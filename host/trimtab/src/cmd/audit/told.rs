@@ -15,6 +15,14 @@ pub(super) fn told(line: &Line) -> String {
             intent.plugin.name,
             intent.plugin.version
         ),
+        Event::Prune(prune) => format!(
+            "{time}  prune {} {}{}  (source {}, revision {})\n",
+            prune.step.as_str(),
+            name(&prune.object),
+            if prune.message.is_empty() { String::new() } else { format!(": {}", prune.message) },
+            prune.source,
+            short(&prune.revision),
+        ),
         Event::Host(host) => format!("{time}  host {} {}\n", host.event, host.message),
         Event::Source(source) if source.problems.is_empty() => {
             format!("{time}  source {} at {}\n", source.source, short(&source.revision))

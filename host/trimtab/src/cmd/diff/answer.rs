@@ -1,6 +1,6 @@
 //! What `diff` answers. The form of its JSON is part of the command line's contract.
 
-use crate::config::SourceConfig;
+use crate::engine::Refused;
 use crate::journal::ManagerLine;
 use crate::round::Looked;
 use serde::{Serialize, Serializer};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use trimtab_core::decision::Difference;
 use trimtab_core::identity::Gvk;
-use trimtab_core::ignore::Matched;
+use trimtab_core::ignore::{Matched, Scoped};
 use trimtab_core::object::Manifest;
 use trimtab_core::placing::PlacingError;
 use trimtab_core::reason;
@@ -88,14 +88,14 @@ pub(super) struct Problem {
 }
 
 impl Answer {
-    /// Nothing found yet, under the source's rules.
-    pub(super) fn with_rules(source: &SourceConfig) -> Self {
-        let ignored = source.ignore.iter().map(|scoped| (scoped.rule.to_string(), 0)).collect();
+    /// Nothing found yet, under these rules.
+    pub(super) fn with_rules<'r>(rules: impl Iterator<Item = &'r Scoped>) -> Self {
+        let ignored = rules.map(|scoped| (scoped.rule.to_string(), 0)).collect();
         Self { ignored, ..Self::default() }
     }
 
-    /// The source cannot be read.
-    pub(super) fn refused(error: &trimtab_source::SourceError) -> Self {
+    /// A source cannot be read.
+    pub(super) fn refused(&mut self, error: &trimtab_source::SourceError) {
         let problem = |problem: &trimtab_source::Problem| Problem {
             r#where: match problem.line {
                 Some(line) => format!("{}:{line}", problem.file),
@@ -103,7 +103,7 @@ impl Answer {
             },
             message: problem.to_string(),
         };
-        Self { errors: error.problems().iter().map(problem).collect(), ..Self::default() }
+        self.errors.extend(error.problems().iter().map(problem));
     }
 
     /// Counts what the rules led to in one object.
@@ -192,9 +192,17 @@ impl From<&PlacingError> for Problem {
     fn from(error: &PlacingError) -> Self {
         let place = match error {
             PlacingError::Duplicate { second, .. } => second,
-            PlacingError::Invalid { origin, .. } => origin,
+            PlacingError::Invalid { origin, .. } | PlacingError::Outside { origin, .. } => origin,
         };
         Self { r#where: place.to_string(), message: error.to_string() }
+    }
+}
+
+impl From<&Refused> for Problem {
+    fn from(refused: &Refused) -> Self {
+        let Refused { source, object, origin, reason } = refused;
+        let message = format!("source {source}: {object} ({origin}): {reason}");
+        Self { r#where: origin.clone(), message }
     }
 }
 

@@ -28,12 +28,12 @@ pub(super) fn judge(
     schemas: &[PathBuf],
     redactor: &Redactor,
 ) -> anyhow::Result<(Answer, Redactor)> {
-    let mut answer = Answer::with_rules(source);
+    let mut answer = Answer::with_rules(source.ignore.iter());
     let namespace = &*source.namespace;
     let mut take = |path: &Path| -> anyhow::Result<Vec<Manifest>> {
         let (name, bytes) = read(path)?;
         Ok(trimtab_source::read_documents(&name, &bytes, namespace).unwrap_or_else(|error| {
-            answer.errors.extend(Answer::refused(&error).errors);
+            answer.refused(&error);
             Vec::new()
         }))
     };
@@ -45,7 +45,12 @@ pub(super) fn judge(
     let schemas = Schemas::of(definitions.iter().chain(&desired).chain(&live));
     let live: BTreeMap<ObjectKey, Manifest> =
         live.into_iter().map(|manifest| (key(&manifest, &schemas, namespace), manifest)).collect();
-    let revision = Revision { source: "file".into(), id: "file".into(), manifests: desired };
+    let revision = Revision {
+        source: "file".into(),
+        id: "file".into(),
+        manifests: desired,
+        provenance: Default::default(),
+    };
     let secrets = live.values().chain(&revision.manifests);
     let secrets = secrets.filter(|manifest| is_sensitive(&manifest.gvk.group_kind()));
     let redactor = redactor.aware_of(secrets.map(|manifest| &*manifest.json));

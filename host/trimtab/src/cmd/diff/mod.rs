@@ -15,7 +15,7 @@ use self::paint::Paint;
 use crate::cli::{ClusterArgs, runtime};
 use crate::config::SourceArgs;
 use crate::output::{self, Format};
-use crate::round;
+use crate::round::{self, Looked};
 use clap::Args;
 use std::path::PathBuf;
 use trimtab_core::redact::Redactor;
@@ -71,7 +71,7 @@ impl Diff {
         let redactor = Redactor::new(random_key()?);
         let (mut answer, redactor) = match (&self.desired, &self.live) {
             (Some(desired), Some(live)) => {
-                let source = self.source.read()?;
+                let source = self.source.for_files()?;
                 files::judge(&source, desired, live, &self.schemas, &redactor)?
             }
             _ => runtime()?.block_on(self.against_cluster(&redactor))?,
@@ -100,15 +100,22 @@ impl Diff {
     }
 
     async fn against_cluster(&self, redactor: &Redactor) -> anyhow::Result<(Answer, Redactor)> {
-        let source = self.source.read()?;
-        let revision = match trimtab_source::Source::read(&source.directory()?) {
-            Ok(revision) => revision,
-            Err(error) => return Ok((Answer::refused(&error), redactor.clone())),
-        };
+        let config = self.source.read_some()?;
+        let mut answer = Answer::with_rules(config.sources.iter().flat_map(|it| &it.ignore));
+        let mut revisions = Vec::new();
+        for (source, read) in crate::sources::read_once(&config.sources)? {
+            match read {
+                Ok(revision) => revisions.push((source, revision)),
+                Err(error) => answer.refused(&error),
+            }
+        }
+        if revisions.is_empty() {
+            return Ok((answer, redactor.clone()));
+        }
         let server = super::connect(&self.cluster).await?;
-        let round = round::observe(server, revision, &source, redactor).await?;
-        let mut answer = Answer::with_rules(&source);
+        let round = round::observe(server, revisions, redactor).await?;
         answer.errors.extend(round.errors.iter().map(Into::into));
+        answer.errors.extend(round.refused.iter().map(Into::into));
         answer.objects.extend(
             round
                 .unplaced
@@ -121,6 +128,14 @@ impl Diff {
         }
         Ok((answer, round.redactor))
     }
+}
+
+/// What these looks found, as `trimtab diff` shows it without colours.
+pub(crate) fn shown(looked: Vec<Looked>) -> String {
+    let mut answer = Answer::default();
+    answer.objects = looked.into_iter().map(Into::into).collect();
+    answer.objects.sort_by(|a, b| a.object.cmp(&b.object));
+    table::table(&answer, Paint::new(clap::ColorChoice::Never))
 }
 
 /// A key for one command's fingerprints.

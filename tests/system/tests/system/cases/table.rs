@@ -15,13 +15,10 @@ const BEGIN: &str = "<!-- the table: made by table.rs -->\n";
 
 /// Reports that no case of two objects can stand for, with where they are answered.
 const ELSEWHERE: &[(&str, &str)] = &[
-    (
-        "f-job-ttl",
-        "an inventory remembers what has run: waits for the issue of inventory and pruning",
-    ),
+    ("f-job-ttl", "`a_job_that_its_ttl_removed_is_not_made_anew_until_its_manifest_is_another`"),
     (
         "f-stuck-finalizer-does-not-block",
-        "deletion of what is no longer declared: waits for the issue of inventory and pruning",
+        "`what_says_so_is_held_or_is_not_ours_stays_and_blocks_nobody`",
     ),
     (
         "g-cache-tampered",
@@ -46,22 +43,37 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("g-symlink-out", "`host/source/tests/directory.rs`: links that leave the root are refused"),
     ("g-unsigned-commit-in-range", "waits for the issue of signatures"),
-    ("k-nameless-inventory", "waits for the issue of inventory and pruning"),
+    (
+        "k-nameless-inventory",
+        "`what_is_not_understood_is_refused_whole` and `an_object_without_a_name_never_enters` in host/core/src/inventory",
+    ),
     (
         "p-commit-changes-mid-read",
         "`a_tree_that_never_rests_is_not_half_read`; for commits it waits for the issue of Git as a source",
     ),
-    ("p-copied-owner-labels", "waits for the issue of inventory and pruning"),
-    ("p-empty-guard-bypass", "waits for the issue of inventory and pruning"),
-    ("p-list-forbidden", "waits for the issue of inventory and pruning"),
-    ("p-mass-prune", "waits for the issue of inventory and pruning"),
-    ("p-moved-between-owners", "waits for the issue of inventory and pruning"),
-    ("p-namespace-in-use", "waits for the issue of inventory and pruning"),
+    (
+        "p-copied-owner-labels",
+        "`what_says_so_is_held_or_is_not_ours_stays_and_blocks_nobody`, and for an owner `an_object_that_says_so_or_has_another_owner_stays`",
+    ),
+    (
+        "p-empty-guard-bypass",
+        "`a_source_that_declares_nothing_prunes_nothing_whatever_else_is_there`",
+    ),
+    ("p-list-forbidden", "`where_something_is_not_known_nothing_is_deleted`"),
+    (
+        "p-mass-prune",
+        "`a_mass_deletion_waits_for_exactly_its_digest_and_an_emptied_source_deletes_nothing`",
+    ),
+    (
+        "p-moved-between-owners",
+        "`an_object_that_another_source_declares_now_is_handed_over_and_never_deleted`",
+    ),
+    ("p-namespace-in-use", "`a_namespace_with_what_others_have_in_it_waits_for_a_word_of_its_own`"),
     (
         "p-source-path-missing",
         "`tests/system/sources.rs` and `host/source/tests/directory.rs`: a path that is not there is `source_missing`, and nothing is written",
     ),
-    ("p-survivors-kept", "waits for the issue of inventory and pruning"),
+    ("p-survivors-kept", "`a_deletion_that_is_refused_stays_in_the_inventory_and_stops_no_other`"),
     (
         "w-hpa-dry-run-duplicate-metric",
         "an old server's answer cannot be made by this one: `sdk/compare/tests/lists.rs` has it",

@@ -74,6 +74,7 @@ pub(super) fn same_in_the_sandbox(
         standoff: None,
         desired: Arc::new(Desired {
             ignore: Default::default(),
+            terms: Default::default(),
             key,
             gvk,
             digest: Digest::of(&json),
