@@ -345,7 +345,12 @@ mod tests {
     fn a_confined_source_places_nothing_outside_its_namespace() {
         let terms = SourceTerms { confined_to: Some("shop".into()), ..SourceTerms::default() };
         let terms = Arc::new(terms);
-        let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![],
+            provenance: Default::default(),
+        };
         let placed = |metadata: &str, scope| {
             let json = format!(r#"{{"apiVersion":"v1","kind":"X","metadata":{{{metadata}}}}}"#);
             let manifest = manifest(&json, "a.yaml", 3);

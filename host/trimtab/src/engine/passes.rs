@@ -83,6 +83,7 @@ impl Engine {
             allowance: self.allowance(&served),
             suspended: self.suspension(&snapshot.desired.source, &served.power.plugin.name),
             resumed_from: since_ms.map(to_the_second),
+            despite_suspension: false,
         };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
