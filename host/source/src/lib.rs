@@ -37,12 +37,8 @@ mod yaml;
 pub use directory::{Directory, read_documents};
 pub use error::{Problem, ProblemCode, SourceError};
 pub use git::location::{Location, LocationError, parse_location};
-<<<<<<< HEAD
 pub use kept::Kept;
 pub use watch::{SourceUpdate, WatchOptions, watch, watch_asked};
-=======
-pub use watch::{SourceUpdate, WatchOptions, watch};
->>>>>>> h5
 
 use sha2::Digest as _;
 use std::path::PathBuf;

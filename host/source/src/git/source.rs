@@ -195,18 +195,9 @@ impl Git {
             let held = repo.has_object(id)
                 || fetch::receive_commit(&repo, &self.options, id)
                     .is_ok_and(|id| repo.has_object(id));
-<<<<<<< HEAD
-            match held {
-                true => mirror::name(&repo, mirror::ACCEPTED, id).map_err(fault)?,
-                false => tracing::warn!(
-                    source = &*self.name, commit = %id,
-                    "the commit that was accepted last cannot be had any more"
-                ),
-=======
             if !held {
                 let source = &*self.name;
                 tracing::warn!(source, commit = %id, "what was accepted last cannot be had any more");
->>>>>>> h5
             }
             // Its name stays in any case: what comes next is judged by it.
             mirror::name(&repo, mirror::ACCEPTED, id).map_err(fault)?;
