@@ -59,15 +59,6 @@ pub(crate) fn rehearsal(view: &Snapshot, body: Arc<[u8]>) -> Result<Arc<[u8]>, S
     let text = text.ok_or("nothing is left of the object")?;
     let (before, left) = (after::read(&seen.json)?, after::read(&text)?);
     let mut patch: Vec<Value<'_>> = preconditions(seen);
-    let mut operate = |pointer: String, before: Option<&Value<'_>>, left: Option<&Value<'_>>| {
-        let operation =
-            |name: &'static str| Object::new().with("op", name).with("path", pointer.clone());
-        match left {
-            _ if before == left => {}
-            Some(left) => patch.push(operation("add").with("value", left.clone()).into()),
-            None => patch.push(operation("remove").into()),
-        }
-    };
     let members = |value: &Value<'_>| -> Vec<String> {
         let members = value.as_object().into_iter().flat_map(Object::iter);
         members.map(|(name, _)| name.to_owned()).collect()
@@ -78,15 +69,30 @@ pub(crate) fn rehearsal(view: &Snapshot, body: Arc<[u8]>) -> Result<Arc<[u8]>, S
     names.dedup();
     names.retain(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
     for name in &names {
-        operate(format!("/{}", escaped(name)), before.get(name), left.get(name));
+        let pointer = format!("/{}", escaped(name));
+        patch.extend(operation(pointer, before.get(name), left.get(name)));
     }
     for name in ["labels", "annotations"] {
         let at = ["metadata", name];
-        operate(format!("/metadata/{name}"), before.at(&at), left.at(&at));
+        patch.extend(operation(format!("/metadata/{name}"), before.at(&at), left.at(&at)));
     }
     let mut bytes = Vec::new();
     trimtab_json::write(&Value::Array(patch), &mut bytes);
     Ok(bytes.into())
+}
+
+/// What makes one value of the other.
+fn operation<'v>(
+    pointer: String,
+    before: Option<&Value<'v>>,
+    left: Option<&Value<'v>>,
+) -> Option<Value<'v>> {
+    let operation = Object::new().with("path", pointer);
+    match left {
+        _ if before == left => None,
+        Some(left) => Some(operation.with("op", "add").with("value", left.clone()).into()),
+        None => Some(operation.with("op", "remove").into()),
+    }
 }
 
 /// Makes these places ours alone in managedFields. Whether anything changed.
