@@ -17,6 +17,7 @@
 mod decode;
 mod directory;
 mod error;
+pub mod git;
 mod identity;
 mod json_text;
 mod keys;

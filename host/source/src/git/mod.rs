@@ -1,0 +1,3 @@
+//! Git as a source.
+
+pub mod trust;
