@@ -20,6 +20,8 @@ mod object;
 mod range;
 mod refusal;
 mod signers;
+#[cfg(test)]
+mod tests;
 
 pub use limits::Limit;
 pub use memory::{Memory, MemoryError, Remembered};
