@@ -73,9 +73,6 @@ impl Line {
     pub fn parse(line: &str) -> Result<Self, String> {
         let (principals, rest) = word(line)?;
         let (next, after) = word(rest)?;
-        let is_kind = |word: &str| {
-            NAMES.contains(&word) || word.starts_with("ssh-") || word.contains("ecdsa-sha2-")
-        };
         let (options, (kind, rest)) =
             if is_kind(&next) { (String::new(), (next, after)) } else { (next, word(after)?) };
         if !is_kind(&kind) {
@@ -84,18 +81,7 @@ impl Line {
                 printable(&kind)
             ));
         }
-        let (blob, _comment) = word(rest)?;
-        let key =
-            decode(&blob).and_then(|blob| PublicKey::parse(&blob)).map_err(
-                |fault| match fault {
-                    Fault::Unsupported(what) => format!("the key cannot be used: it signs {what}"),
-                    Fault::WeakKey { key, why } => format!("{key} is too weak ({why})"),
-                    other => format!("the key is damaged ({other})"),
-                },
-            )?;
-        if key.kind() != kind {
-            return Err(format!("the line says {kind:?}, and its key is {:?}", key.kind()));
-        }
+        let (key, _comment) = key_of(&kind, rest)?;
         let mut line = Line {
             principals: unquoted(&principals).to_owned(),
             key,
@@ -178,6 +164,41 @@ impl Line {
             _ => Ok(()),
         }
     }
+}
+
+impl PublicKey {
+    /// Reads a line of a public key's file, `KIND KEY [COMMENT]`: the key and its comment. `None`:
+    /// the line begins with something else than a kind.
+    ///
+    /// # Errors
+    /// A sentence: the key is damaged, or of a kind that is not read.
+    pub fn from_line(line: &str) -> Result<Option<(Self, &str)>, String> {
+        let (kind, rest) = word(line)?;
+        if is_kind(&kind) { key_of(&kind, rest).map(Some) } else { Ok(None) }
+    }
+}
+
+fn is_kind(word: &str) -> bool {
+    let base = word.strip_prefix("sk-").unwrap_or(word);
+    NAMES.contains(&word)
+        || ["ssh-", "ecdsa-sha2-"].iter().any(|begin| base.starts_with(begin))
+            && !word.contains(['=', ',', '*'])
+            && (!word.contains('@') || word.ends_with("@openssh.com"))
+}
+
+/// The key that follows its kind, and its comment.
+fn key_of<'l>(kind: &str, rest: &'l str) -> Result<(PublicKey, &'l str), String> {
+    let (blob, comment) = word(rest)?;
+    let key =
+        decode(&blob).and_then(|blob| PublicKey::parse(&blob)).map_err(|fault| match fault {
+            Fault::Unsupported(what) => format!("the key cannot be used: it signs {what}"),
+            Fault::WeakKey { key, why } => format!("{key} is too weak ({why})"),
+            other => format!("the key is damaged ({other})"),
+        })?;
+    if key.kind() != kind {
+        return Err(format!("the line says {kind:?}, and its key is {:?}", key.kind()));
+    }
+    Ok((key, comment.trim()))
 }
 
 /// The next word of a line, quotes included, and what follows it. Blanks between quotes belong to
