@@ -47,6 +47,33 @@ pub struct Revision {
     pub id: Arc<str>,
     /// The objects, no two of which claim one identity within the file's own words.
     pub manifests: Vec<Manifest>,
+    /// Who made it, where the source knows; empty for a directory.
+    pub provenance: Provenance,
+}
+
+/// Who made a revision and when, as far as its source says so. All of it is for people to read:
+/// only `signer` is proven, the rest is what a commit's maker wrote into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// `Name <mail>` of whoever wrote the change.
+    pub author: Option<Arc<str>>,
+    /// `Name <mail>` of whoever made the commit.
+    pub committer: Option<Arc<str>>,
+    /// When the commit was made: seconds of Unix time.
+    pub committed_at: Option<i64>,
+    /// The first line of the commit's message.
+    pub message_subject: Option<Arc<str>>,
+    /// Whose signature was verified, where the source asks for one.
+    pub signer: Option<Signer>,
+}
+
+/// Whoever signed a revision, by a key that is allowed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// What the list of allowed signers calls the key's holder, never what a commit says.
+    pub principal: Arc<str>,
+    /// The key: `SHA256:…` of an SSH key, the fingerprint in hex of an OpenPGP key.
+    pub fingerprint: Arc<str>,
 }
 
 /// One object as declared, placed in the cluster and cleaned of what a server owns.

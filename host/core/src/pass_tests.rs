@@ -690,6 +690,7 @@ fn an_annotation_that_cannot_be_read_refuses_its_object_alone_and_names_it() {
         source: "s".into(),
         id: "r".into(),
         manifests: vec![manifest.clone()],
+        provenance: Default::default(),
     };
     let scope = crate::placing::Scope::Namespaced;
     let desired = crate::placing::place(&revision, &manifest, scope, "n").unwrap();

@@ -250,8 +250,12 @@ mod tests {
 
     fn placed(json: &str, scope: Scope) -> Desired {
         let manifest = manifest(json, "a.yaml", 1);
-        let revision =
-            Revision { source: "s".into(), id: "r".into(), manifests: vec![manifest.clone()] };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![manifest.clone()],
+            provenance: Default::default(),
+        };
         place(&revision, &manifest, scope, "default").unwrap()
     }
 
@@ -322,7 +326,12 @@ mod tests {
                 r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s","namespace":"n"}},{content}}}"#
             );
             let manifest = manifest(&json, "a.yaml", 1);
-            let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
+            let revision = Revision {
+                source: "s".into(),
+                id: "r".into(),
+                manifests: vec![],
+                provenance: Default::default(),
+            };
             place(&revision, &manifest, Scope::Namespaced, "default").map(drop)
         };
         assert!(secret(r#""data":{"a":"aHVudGVyMg=="}"#).is_ok());
@@ -347,7 +356,12 @@ mod tests {
     fn two_declarations_of_one_object_are_refused_and_both_are_named() {
         let json = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w","namespace":"n"}}"#;
         let old = json.replace("apps/v1", "apps/v1beta1");
-        let revision = Revision { source: "s".into(), id: "r".into(), manifests: vec![] };
+        let revision = Revision {
+            source: "s".into(),
+            id: "r".into(),
+            manifests: vec![],
+            provenance: Default::default(),
+        };
         let all = [manifest(json, "a.yaml", 1), manifest(&old, "b.yaml", 7)]
             .map(|m| place(&revision, &m, Scope::Namespaced, "default").unwrap());
         let errors = unique(all.to_vec()).unwrap_err();

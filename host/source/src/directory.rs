@@ -5,7 +5,7 @@
 //! at one moment, also while a mount is being swapped or a file is being written.
 
 use crate::decode;
-use crate::error::{Problem, ProblemCode, SourceError};
+use crate::error::{Fault, Problem, ProblemCode, SourceError};
 use crate::identity::duplicates;
 use crate::limits::{MAX_FILE_BYTES, MAX_OBJECTS, MAX_PROBLEMS, READ_ATTEMPTS};
 use crate::manifest;
@@ -16,7 +16,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trimtab_core::object::{Manifest, Revision};
+use trimtab_core::object::{Manifest, Provenance, Revision};
 
 /// A directory of manifests, or a single file whatever its name.
 ///
@@ -76,12 +76,13 @@ impl Source for Directory {
 
 impl Directory {
     fn revision(&self, tree: Tree, content: Content) -> Result<Revision, SourceError> {
-        let mut problems = tree.problems;
+        let mut problems = tree.into_found().problems;
         problems.extend(content.problems);
         let manifests = unique(content.manifests, problems, &self.default_namespace)?;
         let id = content.hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let id = format!("sha256:{id}").into();
-        Ok(Revision { source: self.name.clone(), id, manifests })
+        let provenance = Provenance::default();
+        Ok(Revision { source: self.name.clone(), id, manifests, provenance })
     }
 }
 
@@ -103,13 +104,26 @@ pub fn read_documents(
     unique(manifests, problems, default_namespace)
 }
 
-fn read_text(name: &Arc<str>, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>> {
+pub(crate) fn read_text(name: &Arc<str>, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>> {
+    if bytes.starts_with(LFS_POINTER) {
+        return Err(vec![lfs_pointer().in_file(name)]);
+    }
     let documents = decode::documents(name, bytes).map_err(|fault| vec![fault.in_file(name)])?;
     manifest::manifests(name, documents)
 }
 
+/// How a file begins whose content Git LFS keeps elsewhere.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+fn lfs_pointer() -> Fault {
+    let message =
+        "this is a pointer to content that Git LFS keeps elsewhere, and it is not fetched";
+    let remedy = "keep manifests in Git itself (git lfs untrack, then commit the file again)";
+    Fault::new(ProblemCode::NotFollowed, 1, message, remedy).whole_file()
+}
+
 /// The manifests, if there are no problems and no two are one object.
-fn unique(
+pub(crate) fn unique(
     manifests: Vec<Manifest>,
     mut problems: Vec<Problem>,
     default_namespace: &str,
@@ -139,11 +153,11 @@ fn read_tree(tree: &Tree) -> Option<Content> {
     let mut hash = Sha256::new();
     let mut manifests = Vec::new();
     let mut problems = Vec::new();
-    for file in &tree.files {
+    for file in tree.files() {
         if problems.len() >= MAX_PROBLEMS {
             break;
         }
-        match read_file(&file.path, file.stamp) {
+        match read_file(&file.handle.path, file.handle.stamp) {
             Ok(Some(bytes)) => {
                 // Lengths in front: no two trees give one sequence of bytes.
                 hash.update((file.name.len() as u64).to_le_bytes());

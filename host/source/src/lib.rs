@@ -1,7 +1,8 @@
 //! Sources: where desired state comes from. Files in, one whole [`Revision`] out, or an error that
 //! names every file and line to mend.
 //!
-//! - [`Source`] is the port: [`Directory`] implements it, Git will beside it.
+//! - [`Source`] is the port: [`Directory`] implements it, and [`git::Git`].
+//! - [`parse_location`] says which of the two a text names.
 //! - [`read_documents`] reads one text, such as standard input.
 //! - [`watch()`] keeps reading a source and tells what changed.
 //!
@@ -17,6 +18,7 @@
 mod decode;
 mod directory;
 mod error;
+mod generator;
 pub mod git;
 mod identity;
 mod json_text;
@@ -26,12 +28,14 @@ mod manifest;
 mod naming;
 mod scalar;
 mod tree;
+mod walk;
 mod watch;
 mod writer;
 mod yaml;
 
 pub use directory::{Directory, read_documents};
 pub use error::{Problem, ProblemCode, SourceError};
+pub use git::location::{Location, LocationError, parse_location};
 pub use watch::{SourceUpdate, WatchOptions, watch};
 
 use sha2::Digest as _;
@@ -53,7 +57,7 @@ pub trait Source: Send + Sync {
     /// A cheap token of the content's state: while it stays, the content has stayed.
     ///
     /// # Errors
-    /// As [`Source::read`]; whoever gets one reads.
+    /// As [`Source::read`], which would fail alike.
     fn fingerprint(&self) -> Result<Fingerprint, SourceError>;
 
     /// Reads it all.
@@ -64,6 +68,22 @@ pub trait Source: Send + Sync {
 
     /// Local paths where a change hints that reading again is worth while; none if there are none.
     fn watched_paths(&self) -> Vec<PathBuf>;
+
+    /// What was accepted before this process began, if the source remembers it: what is in force
+    /// while the source cannot be read. A directory remembers nothing.
+    fn last_good(&self) -> Option<Revision> {
+        None
+    }
+
+    /// Notes that this revision, as [`Source::read`] gave it, is in force from now on: what comes
+    /// next is judged by it, also after a restart. Called before the revision is used.
+    ///
+    /// # Errors
+    /// [`SourceError::State`] if it could not be noted; the revision must not be used then.
+    fn accept(&self, revision: &Revision) -> Result<(), SourceError> {
+        let _ = revision;
+        Ok(())
+    }
 }
 
 /// A token of a source's state, see [`Source::fingerprint`].

@@ -35,7 +35,7 @@ pub const MAX_DOCUMENTS: usize = MAX_OBJECTS;
 /// Problems told of one file, and of a source: whoever mends these runs it again.
 pub const MAX_FILE_PROBLEMS: usize = 100;
 
-/// Problems after which no further file is looked into.
+/// Problems after which no further file is looked into, and that are told of one source.
 pub const MAX_PROBLEMS: usize = 1_000;
 
 /// Bytes that aliases and merge keys of one file may add to its text (a "YAML bomb" is a few lines
@@ -55,3 +55,30 @@ pub const QUIET: Duration = Duration::from_millis(300);
 /// Age below which a file's time stamp does not prove that it is unchanged: a second write within
 /// one tick of the file system's clock leaves the stamp as it is. FAT counts in 2 s, others finer.
 pub const RACY_AGE: Duration = Duration::from_secs(2);
+
+/// Bytes that a server of Git may send in one conversation: the whole history of one branch comes
+/// with the first. What is packed in one object is held in memory, so this bounds memory, too.
+pub const MAX_RECEIVED_BYTES: u64 = 512 << 20;
+
+/// Bytes of one object of Git unpacked, whatever it is. A few kilobytes can unpack to gigabytes; an
+/// object says its size before it is unpacked.
+pub const MAX_OBJECT_BYTES: u64 = 64 << 20;
+
+/// Bytes of one folder's listing in a tree of Git: some 400,000 names.
+pub const MAX_TREE_BYTES: u64 = 16 << 20;
+
+/// Bytes of one commit or tag. Git's own are some hundred; a signature adds a thousand.
+pub const MAX_COMMIT_BYTES: u64 = 1 << 20;
+
+/// Tags that point to tags, before there is a commit.
+pub const MAX_TAG_HOPS: usize = 8;
+
+/// Packs in a mirror, one of which each fetch adds, before the mirror is made anew as one. Finding
+/// an object looks into each.
+pub const MAX_PACKS: usize = 200;
+
+/// Bytes that are sent to a server in one request: which commits we have.
+pub const MAX_REQUEST_BYTES: usize = 8 << 20;
+
+/// Signs of a server's words that are shown.
+pub const MAX_WORDS: usize = 300;

@@ -6,6 +6,7 @@
 
 use crate::decode::Document;
 use crate::error::{Fault, Problem, ProblemCode};
+use crate::generator;
 use crate::limits::MAX_FILE_PROBLEMS;
 use crate::naming::{is_api_version, is_kind, name_fault, namespace_fault};
 use std::sync::Arc;
@@ -187,6 +188,19 @@ fn judge(value: &Value<'_>, place: &Place<'_>) -> Result<Identity, Fault> {
     let Some(object) = value.as_object() else {
         return Err(not_an_object(format!("the document is a {}", value.type_name())));
     };
+    let is_encrypted = |object: &Object<'_>| {
+        let word = |name: &str| object.get(name).and_then(Value::as_str);
+        object.get("sops").is_some()
+            && ["apiVersion", "kind"]
+                .iter()
+                .any(|name| word(name).is_none_or(|text| text.starts_with("ENC[")))
+    };
+    // Where identity is readable, placing refuses the one object and the rest goes on.
+    if is_encrypted(object) {
+        let message = "the whole document is encrypted by SOPS, and Trimtab does not decrypt";
+        let remedy = "decrypt it where it is rendered, or keep it out of the source";
+        return Err(place.fault(ProblemCode::Encrypted, message, remedy));
+    }
     let api_version = text(object, "apiVersion").map_err(not_an_object)?;
     let kind = text(object, "kind").map_err(not_an_object)?;
     if !is_api_version(api_version) {
@@ -197,7 +211,7 @@ fn judge(value: &Value<'_>, place: &Place<'_>) -> Result<Identity, Fault> {
     }
     let gvk = Gvk::from_api_version(api_version, kind);
     if &*gvk.group == "kustomize.config.k8s.io" {
-        return Err(not_rendered_kustomization(place.line));
+        return Err(generator::kustomization(place.line));
     }
     let Some(metadata) = object.get("metadata").and_then(Value::as_object) else {
         return Err(not_an_object(format!("the {kind} has no metadata")).at("/metadata"));
@@ -307,27 +321,6 @@ fn text_maps(
         }
     }
     Ok(())
-}
-
-/// The refusal of a kustomization, in whatever file it stands.
-pub(crate) fn not_rendered_kustomization(line: u32) -> Fault {
-    Fault::new(
-        ProblemCode::NotRendered,
-        line,
-        "a kustomization is not rendered by this version",
-        "render it (kubectl kustomize FOLDER > objects.yaml) and point the source at the result",
-    )
-}
-
-/// The refusal of a Helm chart.
-pub(crate) fn not_rendered_chart() -> Fault {
-    Fault::new(
-        ProblemCode::NotRendered,
-        1,
-        "a Helm chart is not rendered by this version",
-        "render it (helm template NAME FOLDER > objects.yaml) and point the source at the result",
-    )
-    .whole_file()
 }
 
 #[cfg(test)]

@@ -33,8 +33,18 @@ pub struct WatchOptions {
     pub debounce: Duration,
     /// How long until the next look without any hint.
     pub rescan: Duration,
-    /// The same after a failure that may pass by itself.
+    /// The same after a failure that may pass by itself; twice as long after each further one, up
+    /// to [`WatchOptions::rescan`], so that a server in trouble is left in peace.
     pub retry: Duration,
+}
+
+impl WatchOptions {
+    fn pause(&self, failures: u32) -> Duration {
+        match failures {
+            0 => self.rescan,
+            more => self.retry.saturating_mul(1 << (more - 1).min(16)).min(self.rescan),
+        }
+    }
 }
 
 impl Default for WatchOptions {
@@ -72,6 +82,7 @@ async fn follow(
         source,
         watcher: Watcher { hint, debounce: options.debounce, running: None },
         read_at: None,
+        failures: 0,
         last: None,
     };
     loop {
@@ -93,12 +104,7 @@ async fn follow(
         {
             return;
         }
-        let pause = match &follower.last {
-            Some(Err(error)) if !matches!(error, SourceError::Refused(_)) => {
-                options.retry.min(options.rescan)
-            }
-            _ => options.rescan,
-        };
+        let pause = options.pause(follower.failures);
         tokio::select! {
             () = updates.closed() => return,
             _ = hints.recv() => {}
@@ -112,6 +118,8 @@ struct Follower {
     watcher: Watcher,
     /// The fingerprint taken before the last reading.
     read_at: Option<Fingerprint>,
+    /// Readings in a row that failed by what may pass by itself.
+    failures: u32,
     /// What was sent last: a revision's id, or an error.
     last: Option<Result<Arc<str>, SourceError>>,
 }
@@ -120,14 +128,15 @@ impl Follower {
     fn look(&mut self) -> Option<SourceUpdate> {
         // Watching starts before reading: what changes in between is hinted at.
         self.watcher.cover(&self.source.watched_paths());
-        let now = self.source.fingerprint().ok();
-        if let (Some(before), Some(now)) = (&self.read_at, &now)
-            && before.still_holds(now)
-        {
-            return None;
-        }
-        self.read_at = now;
-        let read = self.source.read();
+        let (now, read) = match self.source.fingerprint() {
+            Ok(now) if self.read_at.is_some_and(|before| before.still_holds(&now)) => return None,
+            Ok(now) => (Some(now), self.read()),
+            Err(error) => (None, Err(error)),
+        };
+        // What may pass by itself leaves no mark in the content: it is tried again.
+        let passes = read.as_ref().is_err_and(|error| !error.is_of_content());
+        self.read_at = now.filter(|_| !passes);
+        self.failures = if passes { self.failures.saturating_add(1) } else { 0 };
         let outcome = read.as_ref().map(|revision| revision.id.clone()).map_err(Clone::clone);
         if self.last.as_ref() == Some(&outcome) {
             return None;
@@ -137,6 +146,13 @@ impl Follower {
             Ok(revision) => SourceUpdate::Loaded(revision),
             Err(error) => SourceUpdate::Failed(error),
         })
+    }
+
+    /// A revision that the source has noted, so that a restart knows what was in force.
+    fn read(&self) -> Result<Revision, SourceError> {
+        let revision = self.source.read()?;
+        self.source.accept(&revision)?;
+        Ok(revision)
     }
 }
 
@@ -197,6 +213,9 @@ impl Watcher {
             return;
         }
         self.running = None;
+        if places.is_empty() {
+            return;
+        }
         match self.start(&places) {
             Ok(running) => self.running = Some(running),
             Err(error) => {

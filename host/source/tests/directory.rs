@@ -1,5 +1,7 @@
 //! A directory as a source, on real files: what is read, what is refused, and that nothing outside
-//! the root is.
+//! the root is. Git as a source has its tests in the folder beside this file.
+
+mod git;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -197,16 +199,65 @@ fn what_needs_a_renderer_says_so_and_not_more() {
         ("chart/Chart.yaml", "apiVersion: v2\nname: c"),
         ("chart/values.yaml", "a: 1"),
         ("chart/templates/x.yaml", "a: {{ .Values.a }}"),
+        ("cue/objects.cue", "a: 1"),
+        ("cue.mod/module.cue", "module: \"pier.test\""),
+        ("files/helmfile.yaml", "releases: []"),
+        ("kpt/Kptfile", "apiVersion: kpt.dev/v1"),
+        ("kpt/a.yaml", &config_map("kpt")),
+        ("lib/main.jsonnet", "{}"),
+        ("tanka/tkrc.yaml", ""),
+    ]);
+    assert_eq!(refusals(root.path()), ["not_rendered cue.mod"]);
+    fs::remove_dir_all(root.path().join("cue.mod")).unwrap();
+    assert_eq!(
+        refusals(root.path()),
+        [
+            "not_rendered base/kustomization.yaml",
+            "not_rendered chart/Chart.yaml",
+            "not_rendered cue/objects.cue",
+            "not_rendered files/helmfile.yaml",
+            "not_rendered kpt/Kptfile",
+            "not_rendered lib/main.jsonnet",
+            "not_rendered tanka/tkrc.yaml",
+        ]
+    );
+    assert!(problems(root.path()).iter().all(|problem| problem.remedy.contains("the result")));
+}
+
+#[test]
+fn a_generators_inputs_above_the_root_are_not_opened_and_not_shown() {
+    let outside = folder(&[("secret.yaml", "password: hunter2")]);
+    let root = folder(&[]);
+    let wanted = outside.path().join("secret.yaml");
+    let text = format!("configMapGenerator: [{{name: x, files: [{}]}}]", wanted.display());
+    fs::write(root.path().join("kustomization.yaml"), text).unwrap();
+    let told = source(root.path()).read().unwrap_err().to_string();
+    assert!(told.contains("not_rendered") && !told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn what_is_encrypted_as_a_whole_or_kept_elsewhere_is_no_manifest() {
+    let root = folder(&[
+        ("dotenv.yaml", "sops_mac: ENC[AES256_GCM,data:x]\nsops_version: 3.9.0\n"),
+        (
+            "whole.yaml",
+            "apiVersion: ENC[AES256_GCM,data:x]\nkind: ENC[AES256_GCM,data:x]\nsops: {mac: m}\n",
+        ),
+        ("binary.json", r#"{"data":"ENC[AES256_GCM,data:x]","sops":{"mac":"m"}}"#),
+        ("large.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"),
     ]);
     assert_eq!(
         refusals(root.path()),
         [
-            "not_rendered base/deep/kustomization.yml",
-            "not_rendered base/kustomization.yaml",
-            "not_rendered chart/Chart.yaml"
+            "secret_encrypted_not_decrypted binary.json",
+            "not_a_kubernetes_object dotenv.yaml",
+            "not_followed large.yaml",
+            "secret_encrypted_not_decrypted whole.yaml",
         ]
     );
-    assert!(problems(root.path()).iter().all(|problem| problem.remedy.contains("objects.yaml")));
+    let sealed = "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: s}\nspec: {encryptedData: {a: x}}\n";
+    let root = folder(&[("sealed.yaml", sealed)]);
+    assert_eq!(read(root.path()), ["sealed.yaml:1 s"]);
 }
 
 #[test]

@@ -129,6 +129,8 @@ pub(super) fn keeps_all(
         return Ok(());
     }
     let root = |commit| reader.commit(commit).map(|commit| Entry::root(commit.tree));
+    // What the mirror lost cannot be compared with: then all is to be vouched for.
+    let last = last.filter(|last| reader.has(*last));
     let before = last.map(root).transpose()?;
     Trees::new(reader).differences(before, Some(root(new)?), &mut |path| {
         if may(signer, path) {

@@ -66,6 +66,14 @@ pub struct Verification {
     pub since: Option<Commit>,
 }
 
+impl Verification {
+    /// A digest over all that it says and the bytes of its key files: while it stays, so does every
+    /// verdict, but for keys that expire. A file that cannot be read has a digest too.
+    pub fn state(&self) -> [u8; 32] {
+        signers::state(self)
+    }
+}
+
 /// Which commits have to be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

@@ -131,7 +131,7 @@ impl<'o> Reader<'o> {
         if self.started.elapsed() > TIME_AT_MOST {
             return Err(Reason::TooMany("seconds", TIME_AT_MOST.as_secs() as usize));
         }
-        let store = |what: String| Reason::Damaged(format!("{kind} {id}: {what}"));
+        let store = |what: String| Reason::Unreadable(format!("{kind} {id}: {what}"));
         let (found, size) =
             self.objects.header(id).map_err(store)?.ok_or(Reason::Missing(id.into()))?;
         if found != kind {

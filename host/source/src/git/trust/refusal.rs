@@ -92,8 +92,11 @@ pub enum Reason {
         "the bytes of object {0} are not those that its id stands for: somebody changed the mirror"
     )]
     Tampered(Commit),
-    /// An object cannot be read.
-    #[error("it cannot be read: {0}")]
+    /// The mirror does not give an object as it should.
+    #[error("{0}")]
+    Unreadable(String),
+    /// An object that is what its id says, and no commit, tag or tree as Git makes them.
+    #[error("it cannot be understood: {0}")]
     Damaged(String),
     /// A limit.
     #[error("more than {1} {0}")]
@@ -116,9 +119,15 @@ impl Reason {
             Reason::Signers(_) => "signers_unreadable",
             Reason::Missing(_) => "object_missing",
             Reason::Tampered(_) => "object_tampered",
+            Reason::Unreadable(_) => "object_unreadable",
             Reason::Damaged(_) => "object_damaged",
             Reason::TooMany(..) => "trust_limit",
         }
+    }
+
+    /// Whether it is the mirror that is wrong, and not what the server has.
+    pub(crate) fn is_the_mirrors(&self) -> bool {
+        matches!(self, Reason::Missing(_) | Reason::Tampered(_) | Reason::Unreadable(_))
     }
 
     fn remedy(&self) -> String {
@@ -134,7 +143,8 @@ impl Reason {
             Reason::SteppedBack { .. } => "if that is meant: `trimtab source allow NAME REVISION` (40 digits)",
             Reason::SinceIsElsewhere(_) => "correct `since`",
             Reason::Signers(_) => "mend the file; what was accepted stays in force",
-            Reason::Missing(_) | Reason::Tampered(_) | Reason::Damaged(_) => "have the mirror made anew (remove its folder); if it comes back, look at the server",
+            Reason::Missing(_) | Reason::Tampered(_) | Reason::Unreadable(_) => "have the mirror made anew (remove its folder); if it comes back, look at the server",
+            Reason::Damaged(_) => "find out who made it, with what; make it anew with Git",
             Reason::TooMany(..) => "take a newer beginning (`since`), or accept a step in between",
         }
         .to_owned()

@@ -3,6 +3,7 @@
 use super::commit::Payload;
 use super::limits::{Limit, Paths};
 use super::{Reason, Verification};
+use sha2::Digest as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use trimtab_signature::{Fault, openpgp, ssh};
@@ -227,6 +228,27 @@ fn openpgp_is(key: &openpgp::Certificate, principal: &str) -> bool {
         user.rsplit_once('<').and_then(|(_, rest)| rest.strip_suffix('>')) == Some(principal)
     };
     key.fingerprint() == principal || key.users().any(|user| user == principal || address(&user))
+}
+
+/// See [`Verification::state`].
+pub(super) fn state(wanted: &Verification) -> [u8; 32] {
+    let mut sum = sha2::Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        sum.update((bytes.len() as u64).to_be_bytes());
+        sum.update(bytes);
+    };
+    add(format!("{wanted:?}").as_bytes());
+    for source in &wanted.signers {
+        let (SignerSource::AllowedSigners(path) | SignerSource::OpenPgp(path)) = source;
+        for file in files(path).unwrap_or_else(|_| vec![path.clone()]) {
+            add(file.as_os_str().as_encoded_bytes());
+            match bytes(&file) {
+                Ok(bytes) => add(&bytes),
+                Err(problem) => add(problem.as_bytes()),
+            }
+        }
+    }
+    sum.finalize().into()
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {

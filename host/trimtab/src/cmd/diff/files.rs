@@ -45,7 +45,12 @@ pub(super) fn judge(
     let schemas = Schemas::of(definitions.iter().chain(&desired).chain(&live));
     let live: BTreeMap<ObjectKey, Manifest> =
         live.into_iter().map(|manifest| (key(&manifest, &schemas, namespace), manifest)).collect();
-    let revision = Revision { source: "file".into(), id: "file".into(), manifests: desired };
+    let revision = Revision {
+        source: "file".into(),
+        id: "file".into(),
+        manifests: desired,
+        provenance: Default::default(),
+    };
     let secrets = live.values().chain(&revision.manifests);
     let secrets = secrets.filter(|manifest| is_sensitive(&manifest.gvk.group_kind()));
     let redactor = redactor.aware_of(secrets.map(|manifest| &*manifest.json));

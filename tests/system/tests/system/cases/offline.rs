@@ -113,8 +113,12 @@ fn by_plugins(plugins: &[Plugin], case: &Case) -> Result<()> {
             return expect.check(&found);
         }
     };
-    let revision =
-        Revision { source: "case".into(), id: "case".into(), manifests: desired.clone() };
+    let revision = Revision {
+        source: "case".into(),
+        id: "case".into(),
+        manifests: desired.clone(),
+        provenance: Default::default(),
+    };
     let definitions: Vec<Manifest> = schemas.into_iter().chain(desired.iter().cloned()).collect();
     let mut placed = Vec::new();
     for manifest in &desired {

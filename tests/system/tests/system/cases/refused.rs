@@ -103,7 +103,12 @@ pub(super) enum Refusal {
 /// What refuses a case's file whole, if something does.
 pub(super) fn whole_refusal(case: &Case) -> Option<Refusal> {
     let Ok(manifests) = manifests(&case.desired) else { return Some(Refusal::Reading) };
-    let revision = Revision { source: "case".into(), id: "case".into(), manifests: vec![] };
+    let revision = Revision {
+        source: "case".into(),
+        id: "case".into(),
+        manifests: vec![],
+        provenance: Default::default(),
+    };
     let fails = |manifest: &Manifest| {
         let scope = types::scope(&manifest.gvk, &manifests);
         place(&revision, manifest, scope, "default").is_err()

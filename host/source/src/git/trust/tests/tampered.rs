@@ -183,7 +183,7 @@ fn a_commit_of_another_form_is_refused_and_a_large_one_is_not_read() {
     let commit = world.store("commit", large.as_bytes());
     assert_eq!(word(&judge(&world, commit, &world.verification(Mode::Head))), "trust_limit");
     let blob: Commit = world.run("git", &["hash-object", "-w", "--stdin"], b"x").parse().unwrap();
-    assert_eq!(word(&judge(&world, blob, &world.verification(Mode::Head))), "object_damaged");
+    assert_eq!(word(&judge(&world, blob, &world.verification(Mode::Head))), "object_unreadable");
     let missing: Commit = "1".repeat(40).parse().unwrap();
     assert_eq!(word(&judge(&world, missing, &world.verification(Mode::Head))), "object_missing");
 }
