@@ -49,6 +49,8 @@ struct Document {
     budgets: terms::Budgets,
     #[serde(default)]
     limits: terms::Limits,
+    #[serde(default)]
+    wasi: Option<terms::WasiWord>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -180,7 +182,7 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
     };
     let reach =
         terms::Reach { kinds: &kinds, actions: &actions, cluster_scoped: document.cluster_scoped };
-    let terms = terms::check(
+    let mut terms = terms::check(
         &document.allow,
         &document.fields,
         document.reads.as_deref(),
@@ -189,6 +191,7 @@ fn check(document: Document, origin: &str) -> Result<Grant, String> {
         &reach,
     )
     .map_err(&wrong)?;
+    terms.wasi = matches!(document.wasi, Some(terms::WasiWord::Closed));
     Ok(Grant {
         plugin: document.plugin.clone(),
         digest,
@@ -294,12 +297,14 @@ mod tests {
             + "fields: {allow: [/spec/replicas, \"/data/*\"], deny: [/data/pw]}\n\
                reads: [Service]\n\
                budgets: {writesPerMinute: 60, deletesPerPass: 0, actionsPerPass: 2}\n\
+               wasi: closed\n\
                limits: {wallTimeMs: 50, memoryBytes: 1048576, outputBytes: 1000, logLines: 0, logBytes: 0, lookups: 1, lookupBytes: 9}\n";
         let terms = parse(&full, "g.yaml").unwrap().remove(0).terms;
         assert_eq!(terms.allow, [Denial::Rbac, Denial::PrivilegedPods].into());
         assert_eq!((terms.fields.allow.len(), terms.fields.deny[0].text()), (2, "/data/pw"));
         assert_eq!(terms.reads.unwrap().len(), 1);
         assert_eq!((terms.budgets.writes_per_minute, terms.budgets.deletes_per_pass), (60, 0));
+        assert!(terms.wasi);
         let limits = limits(&terms.limits);
         assert_eq!((limits.wall_time.as_millis(), limits.memory_bytes), (50, 1 << 20));
         assert_eq!((limits.log_lines, limits.lookups), (0, 1));
@@ -318,6 +323,7 @@ mod tests {
             ("budgets: {actionsPerPass: 0}", "mode: observe"),
             ("limits: {memoryBytes: 99999999999}", "at most 67108864"),
             ("limits: {wallTimeMs: 0}", "at least"),
+            ("wasi: open", "closed"),
         ] {
             let text = only_maps(text()).replace("allow: []\n", "");
             let error = parse(&format!("{text}{more}\n"), "g.yaml").unwrap_err();
@@ -340,6 +346,7 @@ mod tests {
             deny_fields: words(&["/spec/replicas"]),
             allow: words(&["all"]),
             writes_per_minute: Some(5),
+            wasi: true,
             ..Narrowed::default()
         };
         let of =
@@ -351,6 +358,7 @@ mod tests {
         assert_eq!(grant.terms.allow, [Denial::PrivilegedPods, Denial::ServiceAccounts].into());
         assert_eq!(grant.terms.fields.deny[0].text(), "/spec/replicas");
         assert_eq!(grant.terms.budgets.writes_per_minute, 5);
+        assert!(grant.terms.wasi);
         for (wrong, expected) in [
             (Narrowed { actions: words(&["delete"]), ..Narrowed::default() }, "does not declare"),
             (Narrowed { allow: words(&["x"]), ..Narrowed::default() }, "none of rbac"),

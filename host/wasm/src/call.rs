@@ -6,6 +6,7 @@
 
 use crate::bindings::trimtab::plugin::{log, lookup, types};
 use crate::text::printable;
+use crate::wasi::Wasi;
 use crate::{Limits, LookupError, Lookups, limits};
 use std::sync::Arc;
 use trimtab_core::identity::{GroupKind, ObjectKey};
@@ -20,6 +21,7 @@ const MAX_QUERY_PART_BYTES: usize = 253;
 /// The store's data.
 pub(crate) struct Call {
     pub(crate) meter: Meter,
+    pub(crate) wasi: Wasi,
     limits: Limits,
     plugin: Arc<PluginIdentity>,
     object: ObjectKey,
@@ -54,6 +56,7 @@ impl Call {
     ) -> Self {
         Self {
             meter: Meter { memory_left: limits.memory_bytes, exceeded: None },
+            wasi: Wasi::default(),
             plugin,
             object: snapshot.key.clone(),
             reads: manifest.reads.clone(),
@@ -203,7 +206,7 @@ fn refusal(error: LookupError) -> lookup::LookupError {
 }
 
 impl Meter {
-    fn exceed(&mut self, what: String) -> wasmtime::Error {
+    pub(crate) fn exceed(&mut self, what: String) -> wasmtime::Error {
         let error = wasmtime::Error::msg(what.clone());
         self.exceeded.get_or_insert(what);
         error

@@ -19,8 +19,10 @@ mod purity;
 
 mod cache;
 mod compile;
+mod confine;
 mod limits;
 mod sandbox;
+mod wasi;
 
 mod bindings;
 mod error;

@@ -6,8 +6,8 @@
 use crate::bindings::ReconcilerPlugin;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::limits;
 use crate::{Compiler, Error};
+use crate::{limits, wasi};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -51,6 +51,8 @@ pub struct Sandbox {
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<Call>,
+    /// For plugins whose grant says so.
+    pub(crate) with_wasi: Linker<Call>,
     pub(crate) turns: Arc<Semaphore>,
     pub(crate) calls: usize,
     pub(crate) cache: Option<Cache>,
@@ -72,12 +74,15 @@ impl Sandbox {
         let mut linker = Linker::new(&engine);
         ReconcilerPlugin::add_to_linker::<Call, HasSelf<Call>>(&mut linker, |call| call)
             .map_err(failed)?;
+        let mut with_wasi = linker.clone();
+        wasi::add_to_linker(&mut with_wasi).map_err(failed)?;
         let cache = options.cache_dir.map(|dir| Cache::open(dir, &engine)).transpose()?;
         start_ticker(&engine)?;
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,
                 linker,
+                with_wasi,
                 turns: Arc::new(Semaphore::new(calls)),
                 calls,
                 cache,

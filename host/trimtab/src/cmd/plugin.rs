@@ -174,6 +174,13 @@ impl Grant {
             ModeArg::Enforce => Mode::Enforce,
         };
         let narrowed = self.narrowed;
+        match (inspection.wasi().next(), narrowed.wasi) {
+            (None, true) => bail!("--wasi: {} imports no WASI: leave it out", self.file.display()),
+            (Some(name), false) => eprintln!(
+                "trimtab: the file imports {name} and is refused under this grant: allow that with --wasi"
+            ),
+            _ => {}
+        }
         let grant = grants::proposal(&inspection.manifest, inspection.digest, mode, &narrowed);
         print!("{}", grant.map_err(anyhow::Error::msg)?);
         Ok(0)

@@ -47,6 +47,10 @@ pub(crate) struct Narrowed {
     /// Actions in one pass.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) actions_per_pass: Option<u32>,
+    /// Let the file import WASI, which is closed: no files, arguments, variables or network; time and
+    /// random numbers fixed by the pass.
+    #[arg(long)]
+    pub(crate) wasi: bool,
 }
 
 /// The grant as text, with a comment on each key, which no serialiser writes.
@@ -139,6 +143,9 @@ fn optional(narrowed: &Narrowed) -> String {
         text.push_str("# fields: {allow: [\"/spec/**\"], deny: [\"/spec/replicas\"]}\n");
     } else {
         text.push_str(&format!("fields: {{allow: {}, deny: {}}}\n", list(allow), list(deny)));
+    }
+    if narrowed.wasi {
+        text.push_str("# The file may import WASI, which leads nowhere.\nwasi: closed\n");
     }
     text.push_str("# How much it may write, and what one call may use.\n");
     let usual = Budgets::default();

@@ -11,3 +11,4 @@ mod files;
 mod imports;
 mod resources;
 mod turns;
+mod wasi;
