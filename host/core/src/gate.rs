@@ -243,9 +243,13 @@ pub fn gate(
             gated.refusals.extend(judged.refusals);
             continue;
         }
-        let first = succession.map(|step| Permit { step, force });
-        for permit in first.into_iter().chain([permit]) {
-            let changes = permit.changes(snapshot, snapshot)?;
+        let mut due = vec![(permit, changes)];
+        if let Some(step) = succession {
+            let first = Permit { step, force };
+            let changes = first.changes(snapshot, snapshot)?;
+            due.insert(0, (first, changes));
+        }
+        for (permit, changes) in due {
             gated.planned.extend(changes.into_iter().map(|change| change.planned));
             if mode == Mode::Enforce {
                 gated.permits.push(permit);

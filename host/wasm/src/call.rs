@@ -7,7 +7,7 @@
 use crate::bindings::trimtab::plugin::{log, lookup, types};
 use crate::text::printable;
 use crate::wasi::Wasi;
-use crate::{Limits, LookupError, Lookups, limits};
+use crate::{Guards, Limits, LookupError, Lookups, limits};
 use std::sync::Arc;
 use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
@@ -80,10 +80,12 @@ impl Call {
     }
 
     /// A fresh store with every limit in force.
-    pub(crate) fn into_store(self, engine: &Engine) -> Store<Self> {
+    pub(crate) fn into_store(self, engine: &Engine, guards: Guards) -> Store<Self> {
         let limits = self.limits;
         let mut store = Store::new(engine, self);
-        store.limiter(|call| &mut call.meter);
+        if guards.limiter {
+            store.limiter(|call| &mut call.meter);
+        }
         // One tick more: the current one is partly over.
         let ticks = limits.wall_time.as_millis().div_ceil(limits::TICK.as_millis()) + 1;
         store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));

@@ -39,6 +39,8 @@ pub use limits::{Limits, MAX_COMPONENT_BYTES};
 pub use lookups::{LookupError, Lookups, NoLookups};
 pub use manifest::{MANIFEST_SECTION, MAX_MANIFEST_BYTES, read as read_manifest};
 pub use plugin::Plugin;
+#[doc(hidden)]
+pub use sandbox::Guards;
 pub use sandbox::{Sandbox, SandboxOptions};
 
 /// Versions of the WIT package `trimtab:plugin` that this host speaks.

@@ -143,7 +143,8 @@ impl Plugin {
         if let Live::Unknown(why) = &snapshot.live {
             return Ok(Comparison::Unknown(why.to_string()));
         }
-        purity::judged(self.loaded.sampler.takes(), lookups, |lookups, again| {
+        let sampled = self.loaded.sandbox.shared.guards.purity && self.loaded.sampler.takes();
+        purity::judged(sampled, lookups, |lookups, again| {
             self.call(snapshot, lookups, again, |bindings, store, params| {
                 bindings.trimtab_plugin_reconciler().call_compare(store, params.snapshot())
             })
@@ -197,7 +198,7 @@ impl Plugin {
         if again {
             call.silence();
         }
-        let mut store = call.into_store(&shared.engine);
+        let mut store = call.into_store(&shared.engine, shared.guards);
         let params = Params { snapshot, field_manager: &shared.field_manager };
         let answer = loaded
             .pre

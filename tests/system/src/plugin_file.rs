@@ -6,6 +6,8 @@ use serde_json::Value;
 use std::ops::Range;
 
 const MANIFEST: &str = "trimtab:manifest";
+const WASI: &str = "wasi:random/random@0.2.3";
+const RECONCILER: &str = "trimtab:plugin/reconciler@0.1.0";
 const HEADER: usize = 8;
 const CUSTOM: u8 = 0;
 /// Sections of a component and of a core module.
@@ -65,6 +67,27 @@ pub fn trapping(component: &[u8]) -> Result<Vec<u8>> {
         }
     }
     bail!("no core module of the component exports compare")
+}
+
+/// The same component with an import of WASI more, which it does not use: as a toolchain's standard
+/// library makes one.
+///
+/// # Errors
+/// These bytes are no component.
+pub fn with_wasi(component: &[u8]) -> Result<Vec<u8>> {
+    const TYPES: u8 = 7;
+    const COMPONENT_IMPORTS: u8 = 10;
+    let known = wasmparser::Validator::new().validate_all(component)?;
+    let mut changed = component.to_vec();
+    // The type of an instance of which nothing is asked, and the import of one by its number.
+    append_section(&mut changed, TYPES, &[1, 0x42, 0]);
+    let mut import = vec![1, 0];
+    append_number(&mut import, WASI.len());
+    import.extend_from_slice(WASI.as_bytes());
+    import.push(5);
+    append_number(&mut import, known.as_ref().component_type_count() as usize);
+    append_section(&mut changed, COMPONENT_IMPORTS, &import);
+    Ok(changed)
 }
 
 /// Where the instructions of `compare` are, the final `end` included.
@@ -168,14 +191,81 @@ pub fn core_module() -> Vec<u8> {
     b"\0asm\x01\0\0\0".to_vec()
 }
 
+/// A plugin file of some 200 KB that the compiler needs more memory for than a worker has, within a
+/// second. Each of its loops may change each of its variables, and the compiler keeps an account of
+/// every pair until it has seen the loop's end.
+pub fn compile_bomb() -> Vec<u8> {
+    loops_and_variables(5_000, 20_000)
+}
+
+/// A plugin file of some 8 KB that the compiler is busy with for minutes, in little memory.
+pub fn slow_compile_bomb() -> Vec<u8> {
+    loops_and_variables(500, 500)
+}
+
+/// A plugin by its outside (a manifest, the export); inside, one function of so many loops, each
+/// within the one before, which set so many variables in the innermost.
+fn loops_and_variables(loops: usize, variables: usize) -> Vec<u8> {
+    const I32: u8 = 0x7f;
+    const EMPTY: u8 = 0x40;
+    const LOOP: u8 = 0x03;
+    const END: u8 = 0x0b;
+    const BR_IF: u8 = 0x0d;
+    const GET: u8 = 0x20;
+    const SET: u8 = 0x21;
+    const CONST: u8 = 0x41;
+    const ADD: u8 = 0x6a;
+    let mut body = vec![1];
+    append_number(&mut body, variables);
+    body.push(I32);
+    body.extend([LOOP, EMPTY].repeat(loops));
+    for variable in 0..variables {
+        body.push(GET);
+        append_number(&mut body, variable);
+        body.extend([CONST, 1, ADD, SET]);
+        append_number(&mut body, variable);
+    }
+    for at in 0..loops {
+        body.push(GET);
+        append_number(&mut body, at % variables);
+        body.extend([BR_IF, 0, END]);
+    }
+    body.push(END);
+    let mut code = vec![1];
+    append_number(&mut code, body.len());
+    code.extend(body);
+    let mut module = core_module();
+    append_section(&mut module, 1, &[1, 0x60, 0, 0]);
+    append_section(&mut module, 3, &[1, 0]);
+    append_section(&mut module, CODE, &code);
+
+    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+    append_section(&mut component, CORE_MODULE, &module);
+    // An instance that holds nothing, and its export under the name that makes a plugin.
+    append_section(&mut component, 5, &[1, 1, 0]);
+    let mut export = vec![1, 0];
+    append_number(&mut export, RECONCILER.len());
+    export.extend_from_slice(RECONCILER.as_bytes());
+    export.extend([5, 0, 0]);
+    append_section(&mut component, 11, &export);
+    let manifest = r#"{"name":"bomb","version":"0.1.0","wit":"0.1.0","claims":["Lease.coordination.k8s.io"],
+        "actions":["apply-desired"]}"#;
+    append_manifest(&mut component, manifest.as_bytes());
+    component
+}
+
+fn append_section(file: &mut Vec<u8>, id: u8, content: &[u8]) {
+    file.push(id);
+    append_number(file, content.len());
+    file.extend_from_slice(content);
+}
+
 fn append_manifest(component: &mut Vec<u8>, json: &[u8]) {
     let mut content = Vec::new();
     append_number(&mut content, MANIFEST.len());
     content.extend_from_slice(MANIFEST.as_bytes());
     content.extend_from_slice(json);
-    component.push(CUSTOM);
-    append_number(component, content.len());
-    component.extend_from_slice(&content);
+    append_section(component, CUSTOM, &content);
 }
 
 /// Name and data of a custom section; of any other section, something that is no name of ours.
@@ -211,6 +301,13 @@ fn append_number(bytes: &mut Vec<u8>, mut value: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compile_bomb_is_a_plugin_by_its_outside() {
+        for bomb in [compile_bomb(), slow_compile_bomb()] {
+            assert_eq!(trimtab_wasm::inspect(&bomb).unwrap().manifest.name, "bomb");
+        }
+    }
 
     #[test]
     fn another_version_is_another_file_and_nothing_else_changes() {
