@@ -119,3 +119,44 @@ fn close_files() -> Result<(), Error> {
 pub(crate) fn filter() -> Result<(), Error> {
     Ok(())
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
+
+    /// Set for the process that is to try something behind the filter.
+    const ATTEMPT: &str = "TRIMTAB_TEST_ATTEMPT";
+
+    fn attempt(what: &str) {
+        filter().unwrap();
+        match what {
+            "compute" => drop(std::hint::black_box(vec![1u8; 64 << 20])),
+            "file" => drop(std::fs::read("/proc/self/status")),
+            "network" => drop(std::net::UdpSocket::bind("127.0.0.1:0")),
+            "thread" => drop(std::thread::Builder::new().spawn(|| ())),
+            "program" => drop(Command::new("true").spawn()),
+            "signal" => drop(rustix::process::test_kill_process(rustix::process::getpid())),
+            other => panic!("no attempt {other}"),
+        }
+    }
+
+    #[test]
+    fn behind_the_filter_a_process_computes_and_anything_else_ends_it() {
+        if let Ok(what) = std::env::var(ATTEMPT) {
+            return attempt(&what);
+        }
+        let name = "confine::tests::behind_the_filter_a_process_computes_and_anything_else_ends_it";
+        let ended = |what: &str| {
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", name]).env(ATTEMPT, what).output().unwrap().status
+        };
+        assert!(ended("compute").success());
+        for what in ["file", "network", "thread", "program", "signal"] {
+            let status = ended(what);
+            let signal = status.signal().and_then(rustix::process::Signal::from_named_raw);
+            assert_eq!(signal, Some(rustix::process::Signal::SYS), "{what}: {status}");
+        }
+    }
+}

@@ -102,11 +102,7 @@ fn of_the_host(
     usual.check()?;
 
     let decision = usual.decision()?;
-    let known = Circumstances {
-        rehearsed: Some(&usual.settled),
-        accounts: usual.bounds.accounts.clone(),
-        ..Circumstances::default()
-    };
+    let known = Circumstances::untainted(Some(&usual.settled), usual.bounds.accounts.clone());
     let gated = || drop(black_box(gate(&usual.power, &usual.snapshot, &decision, &known)));
     let pair = interleave(ROUNDS, CALLS, gated, || usual.judge());
     table.ratio(
@@ -118,11 +114,11 @@ fn of_the_host(
 
     // As before, and a grant that names fields.
     let mut by_field = usual.clone();
-    let paths = |texts: &[&str]| texts.iter().map(|text| FieldPath::parse(text)).collect();
-    let fields = Fields {
-        allow: paths(&["/spec/**", "/metadata/**"]).map_err(anyhow::Error::msg)?,
-        deny: paths(&["/spec/replicas"]).map_err(anyhow::Error::msg)?,
+    let paths = |texts: &[&str]| -> Result<Vec<FieldPath>> {
+        texts.iter().map(|text| FieldPath::parse(text).map_err(anyhow::Error::msg)).collect()
     };
+    let fields =
+        Fields { allow: paths(&["/spec/**", "/metadata/**"])?, deny: paths(&["/spec/replicas"])? };
     by_field.power = power(&usual.plugin, Terms { fields, ..Terms::default() });
     by_field.check()?;
     let pair = interleave(ROUNDS, CALLS, || by_field.pass(), || usual.pass());
@@ -140,7 +136,8 @@ fn of_the_host(
     };
     let content_by = |stage: &Stage| Stage { decided: Some(content.clone()), ..stage.clone() };
     let (scanned, free) = (content_by(&tainted), content_by(&usual));
-    (scanned.check()?, free.check()?);
+    scanned.check()?;
+    free.check()?;
     let pair = interleave(ROUNDS, CALLS, || scanned.pass(), || free.pass());
     table.told_ratio("  and with a search of content that it made", names, &pair);
 
