@@ -206,6 +206,13 @@ pub struct Circumstances<'a> {
     pub(crate) taint: Taint,
 }
 
+impl<'a> Circumstances<'a> {
+    /// For a plugin that saw no Secret.
+    pub fn untainted(rehearsed: Option<&'a [u8]>, accounts: Arc<Accounts>) -> Self {
+        Self { rehearsed, accounts, taint: Taint::default() }
+    }
+}
+
 /// Judges a decision. See the module's words.
 ///
 /// # Errors
@@ -264,13 +271,21 @@ pub fn gate(
             gated.refusals.extend(judged.refusals);
             continue;
         }
-        let first = succession.map(|step| Permit { step, force });
-        let handed = hands_over(power, snapshot, &changes);
-        let handed = handed.then_some(Permit { step: Step::HandOver, force });
-        let taken = if force { taken_out(snapshot, &changes)? } else { None };
-        let taken = taken.map(|step| Permit { step, force });
-        for permit in first.into_iter().chain(handed).chain(taken).chain([permit]) {
+        let before = [
+            succession.map(|step| Permit { step, force }),
+            hands_over(power, snapshot, &changes).then_some(Permit { step: Step::HandOver, force }),
+            match force {
+                true => taken_out(snapshot, &changes)?.map(|step| Permit { step, force }),
+                false => None,
+            },
+        ];
+        let mut due = Vec::with_capacity(1);
+        for permit in before.into_iter().flatten() {
             let changes = permit.changes(snapshot, snapshot)?;
+            due.push((permit, changes));
+        }
+        due.push((permit, changes));
+        for (permit, changes) in due {
             gated.planned.extend(changes.into_iter().map(|change| change.planned));
             if mode == Mode::Enforce {
                 gated.permits.push(permit);

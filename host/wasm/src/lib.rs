@@ -33,6 +33,8 @@ mod call;
 #[cfg(feature = "runtime")]
 mod compile;
 #[cfg(feature = "runtime")]
+mod confine;
+#[cfg(feature = "runtime")]
 mod convert;
 #[cfg(feature = "runtime")]
 mod fault;
@@ -48,6 +50,8 @@ mod plugin;
 mod purity;
 #[cfg(feature = "runtime")]
 mod sandbox;
+#[cfg(feature = "runtime")]
+mod wasi;
 
 #[cfg(feature = "runtime")]
 pub use self::{
@@ -57,6 +61,9 @@ pub use self::{
     plugin::Plugin,
     sandbox::{Sandbox, SandboxOptions},
 };
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub use self::sandbox::Guards;
 
 /// Versions of the WIT package `trimtab:plugin` that this host speaks.
 pub const WIT_VERSIONS: &[&str] = &["0.1.0"];
