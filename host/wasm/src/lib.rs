@@ -54,6 +54,9 @@ mod sandbox;
 mod wasi;
 
 #[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub use self::sandbox::Guards;
+#[cfg(feature = "runtime")]
 pub use self::{
     compile::{Compiler, compile_worker},
     judge::Judgement,
@@ -61,9 +64,6 @@ pub use self::{
     plugin::Plugin,
     sandbox::{Sandbox, SandboxOptions},
 };
-#[cfg(feature = "runtime")]
-#[doc(hidden)]
-pub use self::sandbox::Guards;
 
 /// Versions of the WIT package `trimtab:plugin` that this host speaks.
 pub const WIT_VERSIONS: &[&str] = &["0.1.0"];
