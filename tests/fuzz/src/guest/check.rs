@@ -99,7 +99,7 @@ fn changed(grant: &Grant, snapshot: &Snapshot, key: &ObjectKey, effect: &Effect,
             return;
         }
         Effect::Patch { body } => return patched(body),
-        Effect::Apply { body, .. } => (body, true),
+        Effect::Apply { body, .. } | Effect::Create { body } => (body, true),
         Effect::ApplyStatus { body } => (body, false),
     };
     let body = parse(body).expect("a body is JSON");

@@ -139,6 +139,7 @@ fn snapshot(choice: (&str, &str, bool), draw: &mut Draw<'_>) -> Option<Snapshot>
         revision: "r".into(),
         origin: Origin { file: "a.yaml".into(), line: 1 },
         ignore: Default::default(),
+        terms: Default::default(),
     };
     Some(Snapshot {
         desired: Arc::new(desired),

@@ -180,7 +180,7 @@ impl Cluster for Script {
         self.seen.push(Told::Write(change.planned().action, key, effect));
         Ok(match change.effect() {
             Effect::Delete { .. } => Written::Deleted,
-            Effect::Apply { body, .. } | Effect::ApplyStatus { body } => {
+            Effect::Apply { body, .. } | Effect::Create { body } | Effect::ApplyStatus { body } => {
                 Written::Object(stored(body))
             }
             Effect::Patch { .. } => Written::Object(self.live.clone()),
@@ -189,7 +189,7 @@ impl Cluster for Script {
 }
 
 impl Journal for Script {
-    fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
+    async fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
         self.seen.push(Told::Intent);
         Ok(())
     }
