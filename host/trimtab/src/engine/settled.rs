@@ -228,7 +228,9 @@ pub(crate) struct SourceLine {
 pub(crate) struct Unsettled {
     /// Which.
     pub(crate) object: String,
-    /// Where it is declared.
+    /// The source that declares it.
+    pub(crate) source: String,
+    /// Where in the source.
     pub(crate) origin: String,
     /// The outcome's word.
     pub(crate) outcome: String,
@@ -249,6 +251,7 @@ impl Summary {
             .iter()
             .map(|unplaced| Unsettled {
                 object: format!("{} {}", unplaced.manifest.gvk, unplaced.manifest.name),
+                source: unplaced.source.to_string(),
                 origin: unplaced.manifest.origin.to_string(),
                 outcome: "waiting".into(),
                 reason: unplaced.reason.clone(),
@@ -256,6 +259,7 @@ impl Summary {
             .collect();
         unsettled.extend(desired.refused.iter().map(|refused| Unsettled {
             object: refused.object.clone(),
+            source: refused.source.clone(),
             origin: refused.origin.clone(),
             outcome: "refused".into(),
             reason: refused.reason.clone(),
@@ -276,6 +280,7 @@ impl Summary {
             };
             unsettled.push(Unsettled {
                 object: key.to_string(),
+                source: object.source.to_string(),
                 origin: object.origin.to_string(),
                 outcome,
                 reason,
