@@ -38,7 +38,7 @@ sources:
         mode: every
         allowedSigners: allowed_signers
         since: 0123456789012345678901234567890123456789
-        signers: [{principal: ada@example.com, paths: ["apps/**"]}]
+        signers: [{principal: ada@example.com, paths: ['apps/**']}]
       timeout: 30s
     interval: 5m
     mode: observe
@@ -118,7 +118,7 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
         (GIT, "tenant/deployer", "deployer", "c.yaml:22: serviceAccount"),
         (GIT, "tenant/deployer", "'tenant/'", "c.yaml:22: serviceAccount"),
         (GIT, "0123456789012345678901234567890123456789", "0123456", "c.yaml:15"),
-        (GIT, "[\"apps/**\"]", "[]", "a principal and paths"),
+        (GIT, "['apps/**']", "[]", "a principal and paths"),
         (GIT, "[base]", "[bases]", "no such source"),
         (GIT, "[base]", "[tenant]", "wait for each other: tenant → tenant"),
         (GIT, "percentAtMost: 10", "percentAtMost: 101", "between 0 and 100"),
