@@ -8,11 +8,11 @@ use crate::decision::{Action, Decision, Finding, Severity};
 use crate::failed::not_confirmed;
 use crate::gate;
 use crate::grant::Power;
+use crate::ownership;
 use crate::ports::{Clock, Cluster, Journal, Judge};
 use crate::reason::STALE_MANAGED_FIELDS;
 use crate::record::{Outcome, Record};
 use crate::snapshot::Snapshot;
-use crate::{fight, ownership};
 
 impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     /// The object is in sync. Where the grant allows to adopt and we never applied it, one apply
@@ -25,8 +25,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         shown: &Snapshot,
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
-        let taken_back = |it: fight::Standoff| it.over == fight::signature(record);
-        if !gate::may_take_over(power, snapshot) || snapshot.standoff.is_some_and(taken_back) {
+        let taken_back = snapshot.standoff.as_ref().is_some_and(|it| it.concerns(record));
+        if !gate::may_take_over(power, snapshot) || taken_back {
             return Ok(Outcome::InSync);
         }
         let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
