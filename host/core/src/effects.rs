@@ -8,9 +8,8 @@ use crate::gate::{Effect, Planned};
 use crate::ignore::{self, Places};
 use crate::object::LiveObject;
 use crate::snapshot::Snapshot;
-use crate::{handover, recreate, succession};
+use crate::{exclusive, handover, recreate, succession};
 use std::sync::Arc;
-use trimtab_compare::Facts;
 use trimtab_json::{Object, Path, Value};
 
 /// What a permit is for.
@@ -22,6 +21,8 @@ pub(crate) enum Step {
     Succeed(Vec<String>),
     /// Before an apply that states the replicas of a workload no longer.
     HandOver,
+    /// Before an apply that would leave these places beside what rules them out.
+    TakeOut(Vec<Path>),
     /// Before anything can be applied: carry field sets over from this version.
     CarryOver(String),
 }
@@ -35,7 +36,7 @@ pub(crate) fn effects(
 ) -> Result<Vec<(Effect, Planned)>, String> {
     let action = match step {
         Step::Action(action) => action,
-        Step::Succeed(_) | Step::HandOver | Step::CarryOver(_) => {
+        Step::Succeed(_) | Step::HandOver | Step::TakeOut(_) | Step::CarryOver(_) => {
             return Ok(rewrite(step, snapshot)?.into_iter().collect());
         }
     };
@@ -104,6 +105,7 @@ fn rewrite(step: &Step, now: &Snapshot) -> Result<Option<(Effect, Planned)>, Str
             succession::succeed(entries, &names)
         }
         Step::HandOver => handover::let_go(entries),
+        Step::TakeOut(paths) => exclusive::take(entries, paths, &now.gvk.api_version()),
         Step::CarryOver(from) => {
             !succession::carry_over(entries, from, &now.gvk.api_version()).is_empty()
         }
@@ -127,21 +129,19 @@ fn rewrite(step: &Step, now: &Snapshot) -> Result<Option<(Effect, Planned)>, Str
 }
 
 /// The apply configuration: this content, under the identity of the snapshot, without these
-/// paths, and for an object that was seen with its UID and resourceVersion, with what is ignored as
-/// it is there, and with `null` for what the content's own choices rule out: an apply alone would
-/// leave it beside them, and the API server refuses both.
+/// paths, and for an object that was seen with its UID and resourceVersion, and with what is
+/// ignored as it is there.
 pub(crate) fn apply_body(
     snapshot: &Snapshot,
     content: &[u8],
     without: &[String],
 ) -> Result<Arc<[u8]>, String> {
-    let seen = snapshot.live_object().map(|live| read(&live.json)).transpose()?;
+    let seen = snapshot.live_object().filter(|_| !snapshot.desired.ignore.is_empty());
+    let seen = seen.map(|live| read(&live.json)).transpose()?;
     let mut object = read(content)?;
     let rules = &snapshot.desired.ignore;
-    let ignored = seen
-        .as_ref()
-        .filter(|_| !rules.is_empty())
-        .map(|live| (Places::of(rules, &object, Some(live), &snapshot.facts), live));
+    let ignored =
+        seen.as_ref().map(|live| (Places::of(rules, &object, Some(live), &snapshot.facts), live));
     let is_ignored =
         |path: &Path| ignored.as_ref().is_some_and(|(places, live)| places.cover(path, live));
     for text in without {
@@ -157,12 +157,6 @@ pub(crate) fn apply_body(
     }
     if let Some((places, live)) = &ignored {
         places.keep(&mut object, live);
-    }
-    if let Some(live) = &seen {
-        let excluded = trimtab_compare::excluded(&object, live, Facts::new(&snapshot.facts));
-        for path in excluded.iter().filter(|path| !is_ignored(path)) {
-            edit::set(&mut object, path, Value::Null);
-        }
     }
     let Value::Object(root) = &mut object else {
         return Err("the content to apply is not a JSON object".into());
@@ -218,7 +212,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
 }
 
 /// What makes a patch fit exactly the object that was seen.
-fn preconditions(live: &LiveObject) -> Vec<Value<'static>> {
+pub(crate) fn preconditions(live: &LiveObject) -> Vec<Value<'static>> {
     let test = |path: &str, value: &Arc<str>| {
         Value::from(operation("test", path).with("value", value.to_string()))
     };

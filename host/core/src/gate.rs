@@ -22,7 +22,7 @@ use crate::ignore;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::terms::Account;
-use crate::{bookkeeping, handover, ownership, recreate, succession};
+use crate::{bookkeeping, exclusive, handover, ownership, recreate, succession};
 use std::sync::Arc;
 
 /// One thing that the host may write. Fields are private: only this module makes one.
@@ -61,6 +61,7 @@ pub struct Probe {
     target: Target,
     body: Arc<[u8]>,
     force: bool,
+    patches: bool,
 }
 
 impl Probe {
@@ -69,9 +70,14 @@ impl Probe {
         &self.target
     }
 
-    /// JSON text of the apply configuration.
+    /// JSON text of the apply configuration, or of the JSON Patch.
     pub fn body(&self) -> &Arc<[u8]> {
         &self.body
+    }
+
+    /// Whether it is a JSON Patch to what the writes will leave: no apply alone leads there.
+    pub fn patches(&self) -> bool {
+        self.patches
     }
 
     /// Whether conflicts with other managers are overridden.
@@ -200,6 +206,13 @@ pub struct Circumstances<'a> {
     pub(crate) taint: Taint,
 }
 
+impl<'a> Circumstances<'a> {
+    /// For a plugin that saw no Secret.
+    pub fn untainted(rehearsed: Option<&'a [u8]>, accounts: Arc<Accounts>) -> Self {
+        Self { rehearsed, accounts, taint: Taint::default() }
+    }
+}
+
 /// Judges a decision. See the module's words.
 ///
 /// # Errors
@@ -258,11 +271,21 @@ pub fn gate(
             gated.refusals.extend(judged.refusals);
             continue;
         }
-        let first = succession.map(|step| Permit { step, force });
-        let handed = hands_over(power, snapshot, &changes);
-        let handed = handed.then_some(Permit { step: Step::HandOver, force });
-        for permit in first.into_iter().chain(handed).chain([permit]) {
+        let before = [
+            succession.map(|step| Permit { step, force }),
+            hands_over(power, snapshot, &changes).then_some(Permit { step: Step::HandOver, force }),
+            match force {
+                true => taken_out(snapshot, &changes)?.map(|step| Permit { step, force }),
+                false => None,
+            },
+        ];
+        let mut due = Vec::with_capacity(1);
+        for permit in before.into_iter().flatten() {
             let changes = permit.changes(snapshot, snapshot)?;
+            due.push((permit, changes));
+        }
+        due.push((permit, changes));
+        for (permit, changes) in due {
             gated.planned.extend(changes.into_iter().map(|change| change.planned));
             if mode == Mode::Enforce {
                 gated.permits.push(permit);
@@ -324,6 +347,19 @@ fn succession(power: &Power, snapshot: &Snapshot, action: &Action, gated: &Gated
         .then(|| Step::Succeed(predecessors.into_iter().map(str::to_owned).collect()))
 }
 
+/// What comes before applies over something that they rule out and would leave.
+fn taken_out(snapshot: &Snapshot, changes: &[Change]) -> Result<Option<Step>, String> {
+    let mut found = Vec::new();
+    for change in changes {
+        if let Effect::Apply { body, .. } = &change.effect
+            && !change.planned.creates
+        {
+            found.extend(exclusive::places(snapshot, body)?);
+        }
+    }
+    Ok((!found.is_empty()).then_some(Step::TakeOut(found)))
+}
+
 /// Whether the changes would release replicas that are to stay.
 fn hands_over(power: &Power, snapshot: &Snapshot, changes: &[Change]) -> bool {
     let view = succession::view(power, snapshot);
@@ -335,11 +371,17 @@ fn hands_over(power: &Power, snapshot: &Snapshot, changes: &[Change]) -> bool {
 /// # Errors
 /// Desired bytes that are no JSON object; placing makes sure that they are.
 pub fn probe(power: &Power, snapshot: &Snapshot) -> Result<Probe, String> {
-    Ok(Probe {
-        target: target(snapshot),
-        body: apply_body(snapshot, &snapshot.desired.json, &[])?,
-        force: may_force(power, snapshot),
-    })
+    let (body, force) =
+        (apply_body(snapshot, &snapshot.desired.json, &[])?, may_force(power, snapshot));
+    let patches = force && !exclusive::places(snapshot, &body)?.is_empty();
+    let body = match patches {
+        true => {
+            let view = succession::view(power, snapshot);
+            exclusive::rehearsal(view.as_ref().unwrap_or(snapshot), body)?
+        }
+        false => body,
+    };
+    Ok(Probe { target: target(snapshot), body, force, patches })
 }
 
 /// Whether conflicts with other managers are overridden: on an object that we applied before, or

@@ -86,6 +86,8 @@ pub struct Terms {
     pub limits: Limits,
     /// Kinds that the plugin may read, narrowing the manifest's; `None`: those that it may write.
     pub reads: Option<Vec<KindPattern>>,
+    /// Whether its file may import WASI, which is closed.
+    pub wasi: bool,
 }
 
 /// What one call of the plugin may use; `None`: the sandbox's default.

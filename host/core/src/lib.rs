@@ -44,6 +44,7 @@ mod bookkeeping;
 mod confirm;
 pub mod edit;
 mod effects;
+mod exclusive;
 mod failed;
 pub mod fight;
 mod handover;

@@ -18,7 +18,9 @@ use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::{Redactor, is_sensitive};
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
-use crate::{confirm, fight, gate, ignore, masked, ownership, reason, recreate, succession, suspension};
+use crate::{
+    confirm, fight, gate, ignore, masked, ownership, reason, recreate, succession, suspension,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;

@@ -50,6 +50,8 @@ struct Document {
     budgets: Option<Spanned<terms::Budgets>>,
     #[serde(default)]
     limits: Option<Spanned<terms::Limits>>,
+    #[serde(default)]
+    wasi: Option<terms::WasiWord>,
 }
 
 /// Words, each with its line.
@@ -210,7 +212,7 @@ fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
     let namespaces = namespaces(&document.namespaces)?;
     let reach =
         terms::Reach { kinds: &kinds, actions: &actions, cluster_scoped: document.cluster_scoped };
-    let terms = terms::check(
+    let mut terms = terms::check(
         &document.allow,
         &document.fields,
         document.reads.as_deref(),
@@ -218,6 +220,7 @@ fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
         document.limits.as_ref(),
         &reach,
     )?;
+    terms.wasi = matches!(document.wasi, Some(terms::WasiWord::Closed));
     Ok(Grant {
         plugin: document.plugin.value.clone(),
         digest,
@@ -366,12 +369,14 @@ mod tests {
             + "fields: {allow: [/spec/replicas, \"/data/*\"], deny: [/data/pw]}\n\
                reads: [Service]\n\
                budgets: {writesPerMinute: 60, deletesPerPass: 0, actionsPerPass: 2}\n\
+               wasi: closed\n\
                limits: {wallTimeMs: 50, memoryBytes: 1048576, outputBytes: 1000, logLines: 0, logBytes: 0, lookups: 1, lookupBytes: 9}\n";
         let terms = parse(&full, "g.yaml").unwrap().remove(0).terms;
         assert_eq!(terms.allow, [Denial::Rbac, Denial::PrivilegedPods].into());
         assert_eq!((terms.fields.allow.len(), terms.fields.deny[0].text()), (2, "/data/pw"));
         assert_eq!(terms.reads.unwrap().len(), 1);
         assert_eq!((terms.budgets.writes_per_minute, terms.budgets.deletes_per_pass), (60, 0));
+        assert!(terms.wasi);
         let limits = limits(&terms.limits);
         assert_eq!((limits.wall_time.as_millis(), limits.memory_bytes), (50, 1 << 20));
         assert_eq!((limits.log_lines, limits.lookups), (0, 1));
@@ -390,6 +395,7 @@ mod tests {
             ("budgets: {actionsPerPass: 0}", "mode: observe"),
             ("limits: {memoryBytes: 99999999999}", "at most 67108864"),
             ("limits: {wallTimeMs: 0}", "at least"),
+            ("wasi: open", "closed"),
         ] {
             let text = only_maps(text()).replace("allow: []\n", "");
             let error = parse(&format!("{text}{more}\n"), "g.yaml").unwrap_err();
@@ -413,6 +419,7 @@ mod tests {
             allow: words(&["all"]),
             writes_per_minute: Some(5),
             memory_bytes: Some(1 << 20),
+            wasi: true,
             ..Narrowed::default()
         };
         let of =
@@ -428,6 +435,7 @@ mod tests {
         let places = Narrowed { namespaces: words(&["shop"]), ..Narrowed::default() };
         let grant = parse(&of(&places).unwrap(), "g.yaml").unwrap().remove(0);
         assert!(!grant.cluster_scoped, "whoever names namespaces means no others");
+        assert!(grant.terms.wasi);
         for (wrong, expected) in [
             (Narrowed { reads: words(&["Secret"]), ..Narrowed::default() }, "does not ask to read"),
             (Narrowed { wall_time_ms: Some(1), ..Narrowed::default() }, "at least 5"),

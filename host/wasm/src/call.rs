@@ -7,7 +7,8 @@
 
 use crate::bindings::trimtab::plugin::{log, lookup, types};
 use crate::text::printable;
-use crate::{Limits, LookupError, Lookups, limits};
+use crate::wasi::Wasi;
+use crate::{Guards, Limits, LookupError, Lookups, limits};
 use std::sync::Arc;
 use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::plugin::{KindPattern, PluginIdentity};
@@ -21,6 +22,7 @@ const MAX_QUERY_PART_BYTES: usize = 253;
 /// The store's data.
 pub(crate) struct Call {
     pub(crate) meter: Meter,
+    pub(crate) wasi: Wasi,
     limits: Limits,
     plugin: Arc<PluginIdentity>,
     object: ObjectKey,
@@ -55,6 +57,7 @@ impl Call {
     ) -> Self {
         Self {
             meter: Meter { memory_left: limits.memory_bytes, exceeded: None },
+            wasi: Wasi::default(),
             plugin,
             object: snapshot.key.clone(),
             reads,
@@ -78,10 +81,12 @@ impl Call {
     }
 
     /// A fresh store with every limit in force.
-    pub(crate) fn into_store(self, engine: &Engine) -> Store<Self> {
+    pub(crate) fn into_store(self, engine: &Engine, guards: Guards) -> Store<Self> {
         let handles = self.limits.handles;
         let mut store = Store::new(engine, self);
-        store.limiter(|call| &mut call.meter);
+        if guards.limiter {
+            store.limiter(|call| &mut call.meter);
+        }
         store.epoch_deadline_trap();
         store.set_max_component_handles(handles);
         Self::begin(&mut store);
@@ -217,7 +222,7 @@ fn refusal(error: LookupError) -> lookup::LookupError {
 }
 
 impl Meter {
-    fn exceed(&mut self, what: String) -> wasmtime::Error {
+    pub(crate) fn exceed(&mut self, what: String) -> wasmtime::Error {
         let error = wasmtime::Error::msg(what.clone());
         self.exceeded.get_or_insert(what);
         error

@@ -6,6 +6,7 @@
 
 use crate::manifest::{self, MANIFEST_SECTION, MAX_MANIFEST_BYTES};
 use crate::text::printable;
+use crate::wasi;
 use crate::{Error, MAX_COMPONENT_BYTES, WIT_VERSIONS};
 use trimtab_core::identity::Digest;
 use trimtab_core::plugin::{PluginIdentity, PluginManifest};
@@ -51,6 +52,12 @@ impl Inspection {
             version: self.manifest.version.clone(),
             digest: self.digest,
         }
+    }
+
+    /// Its imports of WASI, by name. It is linked to one that is closed: no files, arguments,
+    /// variables or network, time and random numbers fixed by the pass.
+    pub fn wasi(&self) -> impl Iterator<Item = &str> {
+        self.imports.iter().map(String::as_str).filter(|name| name.starts_with(wasi::PACKAGES))
     }
 }
 
@@ -182,7 +189,8 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
     }
     for name in &outline.imports {
         let interface = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
-        if !interface.is_some_and(|(interface, _)| IMPORTABLE.contains(&interface)) {
+        let ours = interface.is_some_and(|(interface, _)| IMPORTABLE.contains(&interface));
+        if !ours && !wasi::is_linked(name) {
             return Err(Error::Import { name: printable(name, SHOWN_BYTES) });
         }
     }

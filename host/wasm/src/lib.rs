@@ -33,6 +33,8 @@ mod call;
 #[cfg(feature = "runtime")]
 mod compile;
 #[cfg(feature = "runtime")]
+mod confine;
+#[cfg(feature = "runtime")]
 mod convert;
 #[cfg(feature = "runtime")]
 mod fault;
@@ -48,7 +50,12 @@ mod plugin;
 mod purity;
 #[cfg(feature = "runtime")]
 mod sandbox;
+#[cfg(feature = "runtime")]
+mod wasi;
 
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub use self::sandbox::Guards;
 #[cfg(feature = "runtime")]
 pub use self::{
     compile::{Compiler, compile_worker},

@@ -9,6 +9,7 @@ use crate::call::Call;
 use crate::convert::Params;
 use crate::instance::Instance;
 use crate::purity::{self, Sampler};
+use crate::wasi::Wasi;
 use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -17,6 +18,7 @@ use trimtab_core::object::Live;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use trimtab_core::ports::PluginFault;
 use trimtab_core::snapshot::Snapshot;
+use wasmtime::component::Linker;
 
 /// A plugin that is loaded into a [`Sandbox`]. Cheap to clone; the compiled code goes with the
 /// last clone, so that passes in flight end on the version they began with.
@@ -32,6 +34,7 @@ struct Loaded {
     /// What its manifest reads.
     reads: Arc<[KindPattern]>,
     inspection: Inspection,
+    has_wasi: bool,
     pre: ReconcilerPluginPre<Call>,
     /// Turns of this plugin: at most half of all, so that one plugin that uses up its time
     /// leaves room for the others.
@@ -41,7 +44,8 @@ struct Loaded {
 }
 
 impl Plugin {
-    /// Inspects, compiles (or takes from the host's own cache) and links a plugin's file.
+    /// Inspects, compiles (or takes from the host's own cache) and links a plugin's file. One that
+    /// imports WASI is refused.
     ///
     /// # Guarantees
     /// Nothing of the file is run.
@@ -54,14 +58,39 @@ impl Plugin {
     /// Why the file is not served; see [`Error`].
     pub fn load(bytes: &[u8], sandbox: &Sandbox) -> Result<Self, Error> {
         let inspection = inspect(bytes)?;
+        if let Some(name) = inspection.wasi().next() {
+            return Err(Error::Wasi { name: name.to_owned() });
+        }
+        Self::link(bytes, inspection, sandbox, &sandbox.shared.linker)
+    }
+
+    /// The same for a file that may import WASI 0.2, which is [closed](crate::Inspection::wasi): for
+    /// a plugin whose grant says so.
+    ///
+    /// # Caveats
+    /// On a runtime, such a plugin is called on a blocking thread, as [`Judgement`] does.
+    ///
+    /// # Errors
+    /// As [`Plugin::load`].
+    pub fn load_with_wasi(bytes: &[u8], sandbox: &Sandbox) -> Result<Self, Error> {
+        Self::link(bytes, inspect(bytes)?, sandbox, &sandbox.shared.with_wasi)
+    }
+
+    fn link(
+        bytes: &[u8],
+        inspection: Inspection,
+        sandbox: &Sandbox,
+        linker: &Linker<Call>,
+    ) -> Result<Self, Error> {
         let shared = &sandbox.shared;
+        let has_wasi = inspection.wasi().next().is_some();
         let compile = || shared.compiler.compile(&shared.engine, bytes);
         let code = match &shared.cache {
             Some(cache) => cache.code(inspection.digest, compile)?,
             None => compile()?,
         };
         let component = cache::load(&shared.engine, &code)?;
-        let pre = shared.linker.instantiate_pre(&component).map_err(compile_error)?;
+        let pre = linker.instantiate_pre(&component).map_err(compile_error)?;
         let pre = ReconcilerPluginPre::new(pre).map_err(compile_error)?;
         Ok(Self {
             limits: Limits::default(),
@@ -69,6 +98,7 @@ impl Plugin {
                 sandbox: sandbox.clone(),
                 identity: Arc::new(inspection.identity()),
                 reads: inspection.manifest.reads.clone().into(),
+                has_wasi,
                 inspection,
                 pre,
                 turns: Arc::new(Semaphore::new(shared.calls.div_ceil(2))),
@@ -158,7 +188,7 @@ impl Plugin {
         if let Live::Unknown(why) = &snapshot.live {
             return Ok((Comparison::Unknown(why.to_string()), None));
         }
-        if self.loaded.sampler.takes() {
+        if self.loaded.sandbox.shared.guards.purity && self.loaded.sampler.takes() {
             let run = |lookups: &Arc<dyn Lookups>, again| {
                 self.compare_in(&mut self.instance(snapshot, lookups, again)?, snapshot)
             };
@@ -230,10 +260,14 @@ impl Plugin {
             snapshot,
             lookups.clone(),
         );
+        if loaded.has_wasi {
+            call.wasi = Wasi::of(snapshot);
+        }
         if again {
             call.silence();
         }
-        let store = call.into_store(&loaded.sandbox.shared.engine);
+        let shared = &loaded.sandbox.shared;
+        let store = call.into_store(&shared.engine, shared.guards);
         Instance::new(store, &self.limits, |store| loaded.pre.instantiate(store))
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! An apply removes nothing but what we stated before. So a default, or what somebody else wrote, is
 //! left beside desired's own choice, and the API server refuses both. Whoever applies has to take it
-//! out by stating it as `null`.
+//! out.
 //!
 //! Source: validation in `pkg/apis/*/validation`; no schema says it in a form that can be read.
 

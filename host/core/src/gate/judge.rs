@@ -9,6 +9,7 @@ use crate::grant::{Grant, Power, Refusal};
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::{fields, handover, succession};
+use std::borrow::Cow;
 
 /// The refusal's reason where it cannot be told what a change would do.
 const UNTOLD: &str = "EffectUnknown";
@@ -121,11 +122,11 @@ fn one(
         return Ok(());
     }
     let text = match (&change.effect, exact) {
-        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(body.to_vec()),
+        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(Cow::from(&**body)),
         (Effect::Apply { .. }, Some(rehearsed)) if change.planned.is_plain_apply() => {
-            Some(rehearsed.to_vec())
+            Some(Cow::from(rehearsed))
         }
-        (effect, _) => after(effect, view)?,
+        (effect, _) => after(effect, view)?.map(Cow::from),
     };
     let mut tree = text.as_deref().map(after::read).transpose()?;
     let live = snapshot.live_object().map(|live| after::read(&live.json)).transpose()?;

@@ -71,6 +71,10 @@ pub struct Narrowed {
     /// Bytes that the reads of one call hand over.
     #[arg(long, value_name = "BYTES")]
     pub lookup_bytes: Option<u64>,
+    /// Let the file import WASI, which is closed: no files, arguments, variables or network; time and
+    /// random numbers fixed by the pass.
+    #[arg(long)]
+    pub wasi: bool,
 }
 
 /// The grant as text, with a comment on each key, which no serialiser writes.
@@ -170,6 +174,9 @@ fn optional(narrowed: &Narrowed) -> String {
         text.push_str("# fields: {allow: [\"/spec/**\"], deny: [\"/spec/replicas\"]}\n");
     } else {
         text.push_str(&format!("fields: {{allow: {}, deny: {}}}\n", list(allow), list(deny)));
+    }
+    if narrowed.wasi {
+        text.push_str("# The file may import WASI, which leads nowhere.\nwasi: closed\n");
     }
     text.push_str("# How much it may write, and what one call may use.\n");
     let usual = Budgets::default();

@@ -43,6 +43,13 @@ pub(super) struct Limits {
     lookup_bytes: Option<u64>,
 }
 
+/// `wasi`: there is one word, so that a grant says what it gives.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum WasiWord {
+    Closed,
+}
+
 /// What the grant names besides.
 pub(super) struct Reach<'a> {
     pub(super) kinds: &'a [KindPattern],
@@ -68,6 +75,7 @@ pub(super) fn check(
         reads: reads.map(patterns).transpose()?,
         budgets: within(budgets, amounts)?,
         limits: within(limits, bounded)?,
+        wasi: false,
     })
 }
 

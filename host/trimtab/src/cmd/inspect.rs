@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use trimtab_core::decision::ActionKind;
 use trimtab_core::plugin::{KindPattern, PluginManifest};
+use trimtab_wasm::Inspection;
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
@@ -86,7 +87,7 @@ impl Inspect {
             imports: inspection.imports.clone(),
             exports: inspection.exports.clone(),
             rbac: rbac::of_manifest(manifest),
-            look_at: look_at(manifest),
+            look_at: look_at(manifest).into_iter().chain(wasi_mark(&inspection)).collect(),
         };
         output::print(self.output.output, &answer, || answer.table())?;
         Ok(0)
@@ -142,6 +143,17 @@ const WEIGHTY: [(&str, &[&str], &str); 8] = [
     ("apiextensions.k8s.io", &[], "a definition's change or end touches every object of its kind"),
     ("apiregistration.k8s.io", &[], "an API service receives requests with everybody's words"),
 ];
+
+/// WASI is for other languages' toolchains; a plugin that needs none is better without.
+fn wasi_mark(inspection: &Inspection) -> Option<String> {
+    let names: Vec<&str> = inspection.wasi().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "imports WASI ({}): closed, and served only under a grant with `wasi: closed`",
+            names.join(", ")
+        )
+    })
+}
 
 /// What a person should look at before granting all of this.
 fn look_at(manifest: &PluginManifest) -> Vec<String> {

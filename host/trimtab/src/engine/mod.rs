@@ -215,8 +215,9 @@ impl Engine {
     /// Runs until it is stopped, or until one round is over.
     ///
     /// # Errors
-    /// The journal cannot be written at the start.
+    /// The journal cannot be written at the start, or it is not known which plugins are quarantined.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Summary> {
+        self.healths.resume(&self.options.state)?;
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
         self.forget_requests();

@@ -12,3 +12,4 @@ mod imports;
 mod passes;
 mod resources;
 mod turns;
+mod wasi;

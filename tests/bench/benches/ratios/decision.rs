@@ -179,7 +179,7 @@ fn hits(desired: &Desired, live: &Live, stamp: Digest, known: Option<&Memo>) {
 }
 
 /// The live object as declared, and then with another image.
-async fn live_states(cluster: &Cluster, declared: &Value) -> Result<(Value, Value)> {
+pub(crate) async fn live_states(cluster: &Cluster, declared: &Value) -> Result<(Value, Value)> {
     let id = Id::of(declared).context("no name")?;
     objects::apply_all(cluster, std::slice::from_ref(declared)).await?;
     objects::run(cluster, declared).await?;

@@ -22,6 +22,8 @@ fn printed(room: &Room) -> Result<Vec<Value>> {
         source.as_os_str(),
         "-n".as_ref(),
         NAMESPACE.as_ref(),
+        "--inventory-namespace".as_ref(),
+        NAMESPACE.as_ref(),
     ])?;
     trimtab_system_tests::documents(&text)
 }
@@ -31,6 +33,7 @@ async fn room(cluster: &Cluster, name: &str) -> Result<Room> {
     let mut room = cluster.room(name)?.with_generic()?;
     copy_tree(&workspace().join("examples/shop"), &room.source())?;
     room.as_service_account(cluster, NAMESPACE, "trimtab").await?;
+    room.arguments.extend(["--inventory-namespace", NAMESPACE].map(Into::into));
     Ok(room)
 }
 
