@@ -109,12 +109,12 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
         (FILE, "name: shop", "name: Shop", "c.yaml:4"),
         (GIT, "name: tenant", "name: base", "two sources are named \"base\""),
         (GIT, "path: base", "path: base\n    git: {url: https://h/r}", "either a path or git"),
-        (GIT, "interval: 5m", "interval: 5 minutes", "c.yaml:18: interval"),
+        (GIT, "interval: 5m", "interval: 5 minutes", "c.yaml:17: interval"),
         (GIT, "interval: 5m", "interval: 0s", "between 1s and 24h"),
-        (GIT, "targetNamespace: tenant", "targetNamespace: Tenant", "c.yaml:20"),
+        (GIT, "targetNamespace: tenant", "targetNamespace: Tenant", "c.yaml:19"),
         (GIT, "prune: true", "namespace: other", "cannot both be"),
-        (GIT, "tenant/deployer", "deployer", "c.yaml:21: serviceAccount"),
-        (GIT, "tenant/deployer", "'tenant/'", "c.yaml:21: serviceAccount"),
+        (GIT, "tenant/deployer", "deployer", "c.yaml:20: serviceAccount"),
+        (GIT, "tenant/deployer", "'tenant/'", "c.yaml:20: serviceAccount"),
         (GIT, "[base]", "[bases]", "no such source"),
         (GIT, "[base]", "[tenant]", "wait for each other: tenant → tenant"),
         (GIT, "percentAtMost: 10", "percentAtMost: 101", "between 0 and 100"),
@@ -140,9 +140,9 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
 fn an_unknown_key_is_refused_with_its_line() {
     for (file, good, bad, line) in [
         (FILE, "names:", "name:", "line 15"),
-        (GIT, "mode: observe", "modus: observe", "line 19"),
-        (GIT, "      timeout:", "      timeOut:", "line 17"),
-        (GIT, "mode: observe", "mode: watch", "line 19"),
+        (GIT, "mode: observe", "modus: observe", "line 18"),
+        (GIT, "      timeout:", "      timeOut:", "line 16"),
+        (GIT, "mode: observe", "mode: watch", "line 18"),
     ] {
         let error = parse(&file.replace(good, bad)).unwrap_err();
         assert!(error.contains(line), "{bad}: {error}");
