@@ -6,7 +6,6 @@
 mod cli;
 mod cmd;
 
-mod config;
 mod engine;
 mod generic;
 mod journal;
@@ -26,7 +25,7 @@ mod output;
 mod timestamp;
 
 use clap::Parser as _;
-use trimtab_settings::grants;
+use trimtab_settings::{config, grants};
 
 fn main() -> std::process::ExitCode {
     cli::Cli::parse().run()

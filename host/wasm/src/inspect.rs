@@ -6,7 +6,6 @@
 
 use crate::manifest::{self, MANIFEST_SECTION, MAX_MANIFEST_BYTES};
 use crate::text::printable;
-use crate::wasi;
 use crate::{Error, MAX_COMPONENT_BYTES, WIT_VERSIONS};
 use trimtab_core::identity::Digest;
 use trimtab_core::plugin::{PluginIdentity, PluginManifest};
@@ -17,6 +16,13 @@ const PACKAGE: &str = "trimtab:plugin/";
 
 /// Interfaces of the contract that a component may import: two with functions, one of types.
 const IMPORTABLE: [&str; 3] = ["log", "lookup", "types"];
+
+/// What the import of every interface of WASI begins with.
+const WASI: &str = "wasi:";
+
+/// Packages that are linked, closed. The others (HTTP, key-value stores, neural networks) no plugin
+/// gets.
+const LINKED_WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
 
 /// The interface that makes a component a reconciler.
 const RECONCILER: &str = "reconciler";
@@ -57,7 +63,7 @@ impl Inspection {
     /// Its imports of WASI, by name. It is linked to one that is closed: no files, arguments,
     /// variables or network, time and random numbers fixed by the pass.
     pub fn wasi(&self) -> impl Iterator<Item = &str> {
-        self.imports.iter().map(String::as_str).filter(|name| name.starts_with(wasi::PACKAGES))
+        self.imports.iter().map(String::as_str).filter(|name| name.starts_with(WASI))
     }
 }
 
@@ -172,6 +178,15 @@ fn damaged(error: wasmparser::BinaryReaderError) -> Error {
     Error::Damaged { offset: error.offset(), message: printable(error.message(), SHOWN_BYTES) }
 }
 
+/// Whether this is an interface of WASI 0.2 that is linked under a grant that says so.
+fn is_linked_wasi(import: &str) -> bool {
+    let parts = import.strip_prefix(WASI).and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(package, interface)| {
+        LINKED_WASI.contains(&package)
+            && interface.split_once('@').is_some_and(|(_, version)| version.starts_with("0.2."))
+    })
+}
+
 /// Checks the names at the component's edge; gives the WIT version it was built against.
 fn check_names(outline: &Outline) -> Result<String, Error> {
     let mut version: Option<&str> = None;
@@ -190,7 +205,7 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
     for name in &outline.imports {
         let interface = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
         let ours = interface.is_some_and(|(interface, _)| IMPORTABLE.contains(&interface));
-        if !ours && !wasi::is_linked(name) {
+        if !ours && !is_linked_wasi(name) {
             return Err(Error::Import { name: printable(name, SHOWN_BYTES) });
         }
     }

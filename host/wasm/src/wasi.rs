@@ -22,23 +22,7 @@ use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// What the import of every interface of WASI begins with.
-pub(crate) const PACKAGES: &str = "wasi:";
-
-/// Packages that are linked, closed. The others (HTTP, key-value stores, neural networks) no plugin
-/// gets.
-const LINKED: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
-
 const NANOSECONDS_PER_MILLISECOND: u32 = 1_000_000;
-
-/// Whether this is an interface of WASI 0.2 that is linked under a grant that says so.
-pub(crate) fn is_linked(import: &str) -> bool {
-    let parts = import.strip_prefix(PACKAGES).and_then(|rest| rest.split_once('/'));
-    parts.is_some_and(|(package, interface)| {
-        LINKED.contains(&package)
-            && interface.split_once('@').is_some_and(|(_, version)| version.starts_with("0.2."))
-    })
-}
 
 /// One call's WASI.
 #[derive(Default)]

@@ -8,11 +8,11 @@ use crate::decision::{Action, Decision, Finding, Severity};
 use crate::failed::not_confirmed;
 use crate::gate;
 use crate::grant::Power;
+use crate::ownership;
 use crate::ports::{Clock, Cluster, Journal, Judge};
 use crate::reason::STALE_MANAGED_FIELDS;
 use crate::record::{Outcome, Record};
 use crate::snapshot::Snapshot;
-use crate::ownership;
 
 impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     /// The object is in sync. Where the grant allows to adopt and we never applied it, one apply

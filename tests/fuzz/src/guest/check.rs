@@ -16,15 +16,16 @@ pub(super) fn check(power: &Power, snapshot: &Snapshot, script: &Script, record:
     let seen = script.seen.0.lock().expect("nobody panics with it");
     let (mut intents, mut deleted) = (0, false);
     for told in seen.iter() {
-        let Told::Write(action, key, effect) = told else {
+        let Told::Write(action, target, effect) = told else {
             intents += 1;
             continue;
         };
         assert_eq!(std::mem::take(&mut intents), 1, "a write without its own intent");
         let Some(grant) = &power.grant else { panic!("written without a grant: {action}") };
-        inside(grant, snapshot, *action, key);
+        inside(grant, snapshot, *action, &target.key);
+        assert_eq!(target.acts_as, snapshot.desired.terms.acts_as, "as somebody else");
         let held = snapshot.live_object().is_some() && !deleted;
-        changed(grant, snapshot, key, effect, held);
+        changed(grant, snapshot, &target.key, effect, held);
         deleted |= matches!(effect, Effect::Delete { .. });
     }
     let own = is_secret(&snapshot.key);
@@ -68,7 +69,9 @@ pub(super) fn only_there(snapshot: &Snapshot, own: bool) -> bool {
 
 /// The grant covers it.
 fn inside(grant: &Grant, snapshot: &Snapshot, action: ActionKind, key: &ObjectKey) {
-    assert_eq!(grant.mode, Mode::Enforce);
+    let terms = &snapshot.desired.terms;
+    assert_eq!((grant.mode, terms.mode), (Mode::Enforce, Mode::Enforce));
+    assert!(terms.confined_to.is_none() || terms.confined_to == key.namespace, "{key} is outside");
     assert_eq!(key, &snapshot.key, "another object");
     assert!(grant.kinds[0].covers(&key.group_kind), "{key}");
     assert!(grant.actions.contains(&action), "{action}");
@@ -101,6 +104,7 @@ fn changed(grant: &Grant, snapshot: &Snapshot, key: &ObjectKey, effect: &Effect,
         Effect::Patch { body } => return patched(body),
         Effect::Apply { body, .. } | Effect::Create { body } => (body, true),
         Effect::ApplyStatus { body } => (body, false),
+        Effect::Create { .. } => panic!("a plugin has the host's own lists made"),
     };
     let body = parse(body).expect("a body is JSON");
     let text = |path: &[&str]| body.str_at(path);

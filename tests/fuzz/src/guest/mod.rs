@@ -26,6 +26,7 @@ use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use trimtab_core::record::Trigger;
 use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
+use trimtab_core::terms::{Account, SourceTerms};
 use trimtab_json::{Object, Value, parse, write};
 
 const UID: &str = "00000000-0000-0000-0000-000000000001";
@@ -56,8 +57,9 @@ pub fn guest(data: &[u8]) {
     let mut draw = Draw::new(data);
     let (power, read) = power(&mut draw);
     let choice = draw.pick(&KINDS);
+    let terms = terms(&mut draw);
     draw.line();
-    let Some(snapshot) = snapshot(choice, &mut draw) else { return };
+    let Some(snapshot) = snapshot(choice, terms, &mut draw) else { return };
     let mut script = Script::read(draw, &snapshot, read);
     script.blind = power.grant.is_none() && is_secret(&snapshot.key);
     script.blind &= only_there(&snapshot, true);
@@ -120,8 +122,29 @@ fn power(draw: &mut Draw<'_>) -> (Power, bool) {
     (Power { plugin, manifest, grant: granted.then_some(grant) }, draw.pick(&[false, true]))
 }
 
+/// What the source is held to.
+fn terms(draw: &mut Draw<'_>) -> SourceTerms {
+    let account = Account::parse("n/deployer").ok().map(Arc::new);
+    let (mode, confined_to, acts_as) = draw.pick(&[
+        (Mode::Enforce, None, false),
+        (Mode::Observe, None, false),
+        (Mode::Enforce, Some("elsewhere"), false),
+        (Mode::Enforce, Some(PLACE), true),
+    ]);
+    SourceTerms {
+        mode,
+        confined_to: confined_to.map(Into::into),
+        acts_as: account.filter(|_| acts_as),
+        ..SourceTerms::default()
+    }
+}
+
 /// Desired and live, one line each: any object, under the identity that the host knows it by.
-fn snapshot(choice: (&str, &str, bool), draw: &mut Draw<'_>) -> Option<Snapshot> {
+fn snapshot(
+    choice: (&str, &str, bool),
+    terms: SourceTerms,
+    draw: &mut Draw<'_>,
+) -> Option<Snapshot> {
     let (api_version, kind, namespaced) = choice;
     let gvk = Gvk::from_api_version(api_version, kind);
     let key = ObjectKey::new(gvk.group_kind(), if namespaced { PLACE } else { "" }, NAME);
@@ -139,7 +162,7 @@ fn snapshot(choice: (&str, &str, bool), draw: &mut Draw<'_>) -> Option<Snapshot>
         revision: "r".into(),
         origin: Origin { file: "a.yaml".into(), line: 1 },
         ignore: Default::default(),
-        terms: Default::default(),
+        terms: Arc::new(terms),
     };
     Some(Snapshot {
         desired: Arc::new(desired),

@@ -8,8 +8,7 @@ use trimtab_core::decision::{
     Action, ActionKind, Comparison, Condition, ConditionStatus, Decision, Difference,
     DifferenceKind, Finding, Severity, Verdict,
 };
-use trimtab_core::gate::{Change, Effect, Probe};
-use trimtab_core::identity::ObjectKey;
+use trimtab_core::gate::{Change, Effect, Probe, Target};
 use trimtab_core::ports::{
     ApplyError, Clock, Cluster, Journal, JournalError, Judge, PluginFault, Written,
 };
@@ -51,7 +50,7 @@ pub(super) struct Seen(pub(super) Mutex<Vec<Told>>);
 
 pub(super) enum Told {
     Intent,
-    Write(ActionKind, ObjectKey, Effect),
+    Write(ActionKind, Target, Effect),
 }
 
 impl Seen {
@@ -176,11 +175,11 @@ impl Cluster for Script {
     }
 
     async fn write(&self, change: &Change) -> Result<Written, ApplyError> {
-        let (key, effect) = (change.target().key.clone(), change.effect().clone());
-        self.seen.push(Told::Write(change.planned().action, key, effect));
+        let (target, effect) = (change.target().clone(), change.effect().clone());
+        self.seen.push(Told::Write(change.planned().action, target, effect));
         Ok(match change.effect() {
             Effect::Delete { .. } => Written::Deleted,
-            Effect::Apply { body, .. } | Effect::Create { body } | Effect::ApplyStatus { body } => {
+            Effect::Apply { body, .. } | Effect::ApplyStatus { body } | Effect::Create { body } => {
                 Written::Object(stored(body))
             }
             Effect::Patch { .. } => Written::Object(self.live.clone()),

@@ -103,7 +103,7 @@ impl At<'_> {
 ///
 /// # Errors
 /// It cannot be read, or what is wrong in it, with the line.
-pub(crate) fn read(file: &Path) -> anyhow::Result<Config> {
+pub fn read(file: &Path) -> anyhow::Result<Config> {
     let failed = || format!("--config {}", file.display());
     let bytes = std::fs::metadata(file).with_context(failed)?.len();
     anyhow::ensure!(

@@ -14,7 +14,7 @@ use trimtab_source::{Location, parse_location};
 
 /// Which sources.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct SourceArgs {
+pub struct SourceArgs {
     /// Where desired state comes from: a directory, one file, or a repository of Git as
     /// URL#REFERENCE:FOLDER. May be given several times; NAME= before it names the source, else its
     /// last path element does.
@@ -23,7 +23,7 @@ pub(crate) struct SourceArgs {
     /// Configuration file that names the sources instead, and what to ignore in them; `run` looks
     /// at it while it runs.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "namespace", "interval", "mode", "prune"])]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Namespace of namespaced objects that name none; `default` if nothing is said.
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -48,7 +48,7 @@ impl SourceArgs {
     ///
     /// # Errors
     /// A location, rule or file that cannot be read, with its place.
-    pub(crate) fn read(&self) -> anyhow::Result<Config> {
+    pub fn read(&self) -> anyhow::Result<Config> {
         let config = match &self.config {
             Some(file) => file::read(file)?,
             None => {
@@ -70,7 +70,7 @@ impl SourceArgs {
     ///
     /// # Errors
     /// As [`SourceArgs::read`].
-    pub(crate) fn read_some(&self) -> anyhow::Result<Config> {
+    pub fn read_some(&self) -> anyhow::Result<Config> {
         let config = self.read()?;
         anyhow::ensure!(
             !config.sources.is_empty(),
@@ -83,7 +83,7 @@ impl SourceArgs {
     ///
     /// # Errors
     /// A rule that cannot be read.
-    pub(crate) fn for_files(&self) -> anyhow::Result<SourceConfig> {
+    pub fn for_files(&self) -> anyhow::Result<SourceConfig> {
         let mut config = SourceConfig::new("file".into(), Place::Directory(PathBuf::new()));
         if let Some(namespace) = &self.namespace {
             config.namespace.clone_from(namespace);

@@ -10,7 +10,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What became of the file.
 #[derive(Debug)]
-pub(crate) enum ConfigUpdate {
+pub enum ConfigUpdate {
     /// It says something else.
     Changed(Config),
     /// It cannot be used, and why.
@@ -21,7 +21,7 @@ pub(crate) enum ConfigUpdate {
 
 /// Looks at the file that the arguments name, for as long as somebody listens; `now` is what it said
 /// at the start. Without a file nothing ever comes.
-pub(crate) fn follow(args: SourceArgs, now: Config) -> mpsc::Receiver<ConfigUpdate> {
+pub fn follow(args: SourceArgs, now: Config) -> mpsc::Receiver<ConfigUpdate> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut last: Result<Config, String> = Ok(now);

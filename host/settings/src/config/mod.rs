@@ -11,9 +11,9 @@ mod git;
 mod ignore;
 mod reload;
 
-pub(crate) use self::file::read;
-pub(crate) use self::flags::SourceArgs;
-pub(crate) use self::reload::{ConfigUpdate, follow};
+pub use self::file::read;
+pub use self::flags::SourceArgs;
+pub use self::reload::{ConfigUpdate, follow};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,36 +33,36 @@ const NAME_BYTES_AT_MOST: usize = 40;
 
 /// Every source, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Config {
+pub struct Config {
     /// In the order of their names; no two have the same.
-    pub(crate) sources: Vec<Arc<SourceConfig>>,
+    pub sources: Vec<Arc<SourceConfig>>,
 }
 
 /// One source.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SourceConfig {
+pub struct SourceConfig {
     /// Its name: a label of RFC 1123.
-    pub(crate) name: String,
+    pub name: String,
     /// Where it is.
-    pub(crate) place: Place,
+    pub place: Place,
     /// How long until the next look without any hint.
-    pub(crate) interval: Duration,
+    pub interval: Duration,
     /// Its objects are not looked at, by what the configuration says.
-    pub(crate) suspend: bool,
+    pub suspend: bool,
     /// Namespace of namespaced objects that name none.
-    pub(crate) namespace: String,
+    pub namespace: String,
     /// What its objects are held to. Another value whenever anything in the configuration of the
     /// source is another.
-    pub(crate) terms: Arc<SourceTerms>,
+    pub terms: Arc<SourceTerms>,
     /// Sources that come before it.
-    pub(crate) depends_on: Vec<String>,
+    pub depends_on: Vec<String>,
     /// What to ignore, in which objects.
-    pub(crate) ignore: Vec<Scoped>,
+    pub ignore: Vec<Scoped>,
 }
 
 /// Where a source is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub enum Place {
     /// A directory, or one file.
     Directory(PathBuf),
     /// A folder of a repository of Git.
@@ -89,7 +89,7 @@ impl SourceConfig {
     }
 
     /// Where it is, for people: without credentials.
-    pub(crate) fn location(&self) -> String {
+    pub fn location(&self) -> String {
         match &self.place {
             Place::Directory(path) => path.display().to_string(),
             Place::Git(options) => git::location(options),
@@ -141,18 +141,18 @@ impl Config {
     }
 
     /// One source, of this directory or file.
-    pub(crate) fn of_directory(path: &Path) -> Self {
+    pub fn of_directory(path: &Path) -> Self {
         let source = SourceConfig::new("source".into(), Place::Directory(path.to_owned()));
         Self { sources: vec![Arc::new(source)] }
     }
 
     /// The source of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<SourceConfig>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<SourceConfig>> {
         self.sources.iter().find(|source| source.name == name)
     }
 
     /// The same, with those sources that are as they were in `old` being the very same values.
-    pub(crate) fn after(mut self, old: &Self) -> Self {
+    pub fn after(mut self, old: &Self) -> Self {
         for source in &mut self.sources {
             if let Some(same) = old.get(&source.name).filter(|before| **before == *source) {
                 *source = same.clone();
