@@ -432,10 +432,10 @@ mod tests {
         assert_eq!(grant.terms.fields.deny[0].text(), "/spec/replicas");
         assert_eq!(grant.terms.budgets.writes_per_minute, 5);
         assert_eq!(grant.terms.limits.memory_bytes, Some(1 << 20));
+        assert!(grant.terms.wasi);
         let places = Narrowed { namespaces: words(&["shop"]), ..Narrowed::default() };
         let grant = parse(&of(&places).unwrap(), "g.yaml").unwrap().remove(0);
         assert!(!grant.cluster_scoped, "whoever names namespaces means no others");
-        assert!(grant.terms.wasi);
         for (wrong, expected) in [
             (Narrowed { reads: words(&["Secret"]), ..Narrowed::default() }, "does not ask to read"),
             (Narrowed { wall_time_ms: Some(1), ..Narrowed::default() }, "at least 5"),
