@@ -144,10 +144,10 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
 #[test]
 fn an_unknown_key_is_refused_with_its_line() {
     for (file, good, bad, line) in [
-        (FILE, "names:", "name:", "line 15"),
-        (GIT, "mode: observe", "modus: observe", "line 19"),
-        (GIT, "      timeout:", "      timeOut:", "line 17"),
-        (GIT, "mode: observe", "mode: watch", "line 19"),
+        (FILE, "names:", "name:", "c.yaml:15: "),
+        (GIT, "mode: observe", "modus: observe", "c.yaml:19: "),
+        (GIT, "      timeout:", "      timeOut:", "c.yaml:17: "),
+        (GIT, "mode: observe", "mode: watch", "c.yaml:19: "),
     ] {
         let error = parse(&file.replace(good, bad)).unwrap_err();
         assert!(error.contains(line), "{bad}: {error}");

@@ -294,7 +294,7 @@ impl Cluster for Stage {
 }
 
 impl Journal for Stage {
-    fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
+    async fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Says that its object is somebody else's: of a foreign UID, in another namespace, its controller.
 
-use crate::content::{and_apply, removal, with};
+use crate::content::{and_apply, with};
 use trimtab_sdk::{Snapshot, Verdict};
 
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
@@ -16,6 +16,5 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Verdict {
             r#"[{"apiVersion":"v1","kind":"Namespace","name":"kube-system","uid":"1","controller":true,"blockOwnerDeletion":true}]"#,
         ),
         with(snapshot, "metadata ownerReferences", "[]"),
-        removal("/metadata/ownerReferences"),
     ])
 }

@@ -64,7 +64,6 @@ pub(super) fn a_kind_that_was_not_granted_is_not_written() -> Test {
         let other = trial.object(KINDS[1], "a", "ungranted-kind", "");
         trial.declare(&[granted.clone(), other.clone()]).await?;
         let found = trial.reasons(&granted, "created").await?;
-        // Of its content, the second states its own kind, as far as it goes.
         ensure!(found == counts(&[(OTHER_OBJECT, 3)]), "refused: {found:?}");
         let found = trial.reasons(&other, "refused").await?;
         ensure!(found.contains_key("KindNotGranted"), "refused: {found:?}");

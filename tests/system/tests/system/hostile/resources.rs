@@ -104,7 +104,7 @@ pub(super) fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_w
             objects.extend(shapes.map(|shape| trial.object(kind, shape, "huge-output", shape)));
         }
         trial.declare(&objects).await?;
-        let says = ["at once", "at once", "nested", "1001 actions"];
+        let says = ["exceeded a limit", "at once", "too deep", "1000 actions"];
         for (object, says) in objects.iter().zip(says) {
             trial.faults(object, says).await?;
         }
