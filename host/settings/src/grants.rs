@@ -10,6 +10,7 @@ mod terms;
 pub use self::proposal::{Narrowed, proposal};
 pub use self::terms::limits;
 
+use crate::unreadable;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use std::collections::BTreeSet;
@@ -142,7 +143,7 @@ fn read_file(file: &Path) -> Result<Vec<Grant>, String> {
 /// One problem, with the line.
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Grant>, String> {
     let documents: Vec<Document> =
-        serde_saphyr::from_multiple(text).map_err(|error| unreadable(&error, origin))?;
+        serde_saphyr::from_multiple(text).map_err(|error| unreadable(&error, origin, "a grant"))?;
     let grant = |document: Document| {
         let plugin = document.plugin.value.clone();
         check(document, origin).map_err(|Wrong { line, what }| {
@@ -150,14 +151,6 @@ pub fn parse(text: &str, origin: &str) -> Result<Vec<Grant>, String> {
         })
     };
     documents.into_iter().map(grant).collect()
-}
-
-/// Why a text is no grant: one line, as all others, and nothing of the text but what is wrong.
-fn unreadable(error: &serde_saphyr::Error, origin: &str) -> String {
-    let line = error.location().map(|location| format!(":{}", location.line()));
-    let what = error.without_snippet().to_string();
-    let what: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("{origin}{}: not a grant: {what}", line.unwrap_or_default())
 }
 
 fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
@@ -432,10 +425,10 @@ mod tests {
         assert_eq!(grant.terms.fields.deny[0].text(), "/spec/replicas");
         assert_eq!(grant.terms.budgets.writes_per_minute, 5);
         assert_eq!(grant.terms.limits.memory_bytes, Some(1 << 20));
+        assert!(grant.terms.wasi);
         let places = Narrowed { namespaces: words(&["shop"]), ..Narrowed::default() };
         let grant = parse(&of(&places).unwrap(), "g.yaml").unwrap().remove(0);
         assert!(!grant.cluster_scoped, "whoever names namespaces means no others");
-        assert!(grant.terms.wasi);
         for (wrong, expected) in [
             (Narrowed { reads: words(&["Secret"]), ..Narrowed::default() }, "does not ask to read"),
             (Narrowed { wall_time_ms: Some(1), ..Narrowed::default() }, "at least 5"),

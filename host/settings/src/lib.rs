@@ -6,3 +6,12 @@
 
 pub mod config;
 pub mod grants;
+
+/// Why a text is not what it should be: one line, with its place, and of the text nothing but what
+/// is wrong in it.
+fn unreadable(error: &serde_saphyr::Error, origin: &str, wanted: &str) -> String {
+    let line = error.location().map(|location| format!(":{}", location.line()));
+    let what = error.without_snippet().to_string();
+    let what: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{origin}{}: not {wanted}: {what}", line.unwrap_or_default())
+}

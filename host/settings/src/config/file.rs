@@ -3,6 +3,7 @@
 use super::git::Git;
 use super::ignore::{Ignore, scoped};
 use super::{Config, Place, SourceConfig, checked_name, duration};
+use crate::unreadable;
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -116,11 +117,14 @@ pub fn read(file: &Path) -> anyhow::Result<Config> {
 }
 
 /// The configuration in this text, as if it stood in `file`.
-pub(super) fn parse(text: &str, file: &Path) -> Result<Config, String> {
+///
+/// # Errors
+/// What is wrong in it, with the line.
+pub fn parse(text: &str, file: &Path) -> Result<Config, String> {
     let origin = &*file.to_string_lossy();
     let at = At { origin, folder: file.parent().unwrap_or(Path::new("")) };
     let document: Document = serde_saphyr::from_str(text)
-        .map_err(|error| format!("{origin}: not a configuration: {error}"))?;
+        .map_err(|error| unreadable(&error, origin, "a configuration"))?;
     if document.api_version != API_VERSION || document.kind != "Config" {
         return Err(format!(
             "{origin}: apiVersion {:?} and kind {:?} are not {API_VERSION} Config, which this host reads",

@@ -11,7 +11,7 @@ mod git;
 mod ignore;
 mod reload;
 
-pub use self::file::read;
+pub use self::file::{parse, read};
 pub use self::flags::SourceArgs;
 pub use self::reload::{ConfigUpdate, follow};
 

@@ -112,12 +112,12 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
         (FILE, "name: shop", "name: Shop", "c.yaml:4"),
         (GIT, "name: tenant", "name: base", "two sources are named \"base\""),
         (GIT, "path: base", "path: base\n    git: {url: https://h/r}", "either a path or git"),
-        (GIT, "interval: 5m", "interval: 5 minutes", "c.yaml:19: interval"),
+        (GIT, "interval: 5m", "interval: 5 minutes", "c.yaml:18: interval"),
         (GIT, "interval: 5m", "interval: 0s", "between 1s and 24h"),
-        (GIT, "targetNamespace: tenant", "targetNamespace: Tenant", "c.yaml:21"),
+        (GIT, "targetNamespace: tenant", "targetNamespace: Tenant", "c.yaml:20"),
         (GIT, "prune: true", "namespace: other", "cannot both be"),
-        (GIT, "tenant/deployer", "deployer", "c.yaml:22: serviceAccount"),
-        (GIT, "tenant/deployer", "'tenant/'", "c.yaml:22: serviceAccount"),
+        (GIT, "tenant/deployer", "deployer", "c.yaml:21: serviceAccount"),
+        (GIT, "tenant/deployer", "'tenant/'", "c.yaml:21: serviceAccount"),
         (GIT, "0123456789012345678901234567890123456789", "0123456", "c.yaml:15"),
         (GIT, "['apps/**']", "[]", "a principal and paths"),
         (GIT, "[base]", "[bases]", "no such source"),
@@ -144,10 +144,10 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
 #[test]
 fn an_unknown_key_is_refused_with_its_line() {
     for (file, good, bad, line) in [
-        (FILE, "names:", "name:", "line 15"),
-        (GIT, "mode: observe", "modus: observe", "line 20"),
-        (GIT, "      timeout:", "      timeOut:", "line 17"),
-        (GIT, "mode: observe", "mode: watch", "line 20"),
+        (FILE, "names:", "name:", "c.yaml:15: "),
+        (GIT, "mode: observe", "modus: observe", "c.yaml:19: "),
+        (GIT, "      timeout:", "      timeOut:", "c.yaml:17: "),
+        (GIT, "mode: observe", "mode: watch", "c.yaml:19: "),
     ] {
         let error = parse(&file.replace(good, bad)).unwrap_err();
         assert!(error.contains(line), "{bad}: {error}");
