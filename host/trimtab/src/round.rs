@@ -151,6 +151,7 @@ pub(crate) async fn observe(
         }
     }
     let state = DesiredState::of(placed.iter(), |_| None);
+    let by_source = state.accounts;
     let unplaced = state.unplaced.into_iter().map(|it| (it.manifest, it.reason)).collect();
     let objects: Vec<Arc<Desired>> = state.objects.into_values().collect();
     list(&store, &mut events, &objects, judges.reads(&objects, &kinds)).await;
@@ -163,7 +164,7 @@ pub(crate) async fn observe(
             .into_iter()
             .partition(|desired| registry.for_kind(&desired.key.group_kind).is_some()),
     };
-    let accounts = |source: &str| state.accounts.get(source).cloned().unwrap_or_default();
+    let accounts = |source: &str| by_source.get(source).cloned().unwrap_or_default();
     let looked = look(&store, &facts, &writer, judges, &redactor, accounts, objects).await;
     Ok(Round { looked, unplaced, errors, refused: state.refused, unclaimed, redactor, store })
 }
