@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
+use trimtab_core::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use trimtab_core::order::Order;
 use trimtab_core::ports::Clock;
 use trimtab_core::queue::Queue;
@@ -55,6 +55,8 @@ use trimtab_kube::{Events, Store, Writer};
 pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
+pub(crate) use self::lookups::FromStore;
+pub(crate) use self::reads::ForReads;
 pub(crate) use self::settled::Summary;
 pub(crate) use self::status::{SourceStatus, read as read_sources};
 
@@ -80,10 +82,23 @@ pub(crate) struct Options {
     pub(crate) config: Config,
     /// One round, then stop.
     pub(crate) once: bool,
+    /// Changes that a person approved.
+    pub(crate) approvals: Approvals,
     /// State directory.
     pub(crate) state: PathBuf,
     /// Namespace of the inventory.
     pub(crate) inventory_namespace: String,
+}
+
+/// What a person approved: each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Approvals {
+    /// Changes, by `trimtab_core::approval::digest`.
+    pub(crate) changes: Arc<HashSet<Digest>>,
+    /// Deletions of what left its source, by `trimtab_core::approval::deletion`.
+    pub(crate) deletions: HashSet<Digest>,
+    /// Nothing else may be written.
+    pub(crate) only: bool,
 }
 
 /// What the engine is connected to.
