@@ -102,7 +102,7 @@ fn changed(grant: &Grant, snapshot: &Snapshot, key: &ObjectKey, effect: &Effect,
             return;
         }
         Effect::Patch { body } => return patched(body),
-        Effect::Apply { body, .. } | Effect::Create { body } => (body, true),
+        Effect::Apply { body, .. } => (body, true),
         Effect::ApplyStatus { body } => (body, false),
         Effect::Create { .. } => panic!("a plugin has the host's own lists made"),
     };
