@@ -224,3 +224,24 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_linked_wasi;
+
+    #[test]
+    fn what_is_linked_is_of_wasi_0_2_and_of_its_closed_packages() {
+        for name in ["wasi:cli/environment@0.2.0", "wasi:io/poll@0.2.6", "wasi:sockets/tcp@0.2.3"] {
+            assert!(is_linked_wasi(name), "{name}");
+        }
+        for name in [
+            "wasi:http/outgoing-handler@0.2.0",
+            "wasi:cli/environment@0.3.0",
+            "wasi:cli/environment",
+            "wasi_snapshot_preview1",
+            "wasi:keyvalue/store@0.2.0",
+        ] {
+            assert!(!is_linked_wasi(name), "{name}");
+        }
+    }
+}

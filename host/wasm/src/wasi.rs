@@ -190,24 +190,3 @@ impl insecure_seed::Host for Call {
         Ok((self.wasi.number(), self.wasi.number()))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_linked_is_of_wasi_0_2_and_of_its_closed_packages() {
-        for name in ["wasi:cli/environment@0.2.0", "wasi:io/poll@0.2.6", "wasi:sockets/tcp@0.2.3"] {
-            assert!(is_linked(name), "{name}");
-        }
-        for name in [
-            "wasi:http/outgoing-handler@0.2.0",
-            "wasi:cli/environment@0.3.0",
-            "wasi:cli/environment",
-            "wasi_snapshot_preview1",
-            "wasi:keyvalue/store@0.2.0",
-        ] {
-            assert!(!is_linked(name), "{name}");
-        }
-    }
-}

@@ -8,8 +8,8 @@ use super::lines::CheckpointLine;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use std::path::Path;
+use trimtab_signature::{Pair, PublicKey};
 
 /// What is signed begins with this, so that a signature is good for nothing else.
 const CONTEXT: &str = "trimtab-audit-checkpoint/v1";
@@ -20,7 +20,7 @@ const KEY_FILE: &str = "audit.key";
 
 /// The host's key. Made at the first start.
 pub(crate) struct HostKey {
-    pair: Ed25519KeyPair,
+    pair: Pair,
     public: String,
 }
 
@@ -31,9 +31,9 @@ impl HostKey {
     /// It cannot be read or made.
     pub(crate) fn open(state: &Path) -> anyhow::Result<Self> {
         let seed = crate::state::own_key(&state.join(KEY_FILE))?;
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed)
+        let pair = Pair::from_seed(&seed)
             .map_err(|error| anyhow::anyhow!("{KEY_FILE} is no key: {error}"))?;
-        let public = format!("{PREFIX}{}", BASE64_STANDARD.encode(pair.public_key()));
+        let public = format!("{PREFIX}{}", BASE64_STANDARD.encode(pair.public().bytes()));
         Ok(Self { pair, public })
     }
 
@@ -62,7 +62,7 @@ impl CheckpointLine {
             return false;
         };
         let message = message(&self.log, &self.key, seq, prev, time);
-        UnparsedPublicKey::new(&ED25519, key).verify(message.as_bytes(), &signature).is_ok()
+        PublicKey::from_bytes(key).verifies(message.as_bytes(), &signature)
     }
 }
 

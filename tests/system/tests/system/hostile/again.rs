@@ -33,22 +33,39 @@ pub(super) fn there_is_nothing_by_which_two_answers_to_one_question_could_differ
 pub(super) fn a_plugin_that_undoes_what_it_wrote_is_stopped_after_three_times() -> Test {
     run(async {
         let mut trial = Trial::begin(34).await?;
-        trial.serve(&Wants::default()).await?;
-        let mut object = trial.object(TRIAL, "a", "oscillation", "");
-        object["spec"] = json!({"course": "ahead"});
-        let mut live = object.clone();
-        live["spec"]["course"] = "port".into();
-        trial.cluster.api().create(&live).await?;
-        trial.declare(std::slice::from_ref(&object)).await?;
-        let line = trial.pass(&object, "contested", |line| line.outcome() == "contested").await?;
-        ensure!(line.message().contains("itself"), "{line:?}");
+        let terms = format!("reads: [{TRIAL:?}]");
+        trial.serve(&Wants { reads: &[TRIAL], terms: &terms, ..Wants::default() }).await?;
+        // One that asks to be asked again, and two of which each reads the other.
+        let objects = [("a", ""), ("b", "pair"), ("c", "pair")].map(|(name, shape)| {
+            let mut object = trial.object(TRIAL, name, "oscillation", shape);
+            object["spec"] = json!({"course": "ahead"});
+            object
+        });
+        for object in &objects {
+            let mut live = object.clone();
+            live["spec"]["course"] = "port".into();
+            trial.cluster.api().create(&live).await?;
+        }
+        trial.declare(&objects).await?;
+        let line = trial.pass(&objects[0], "contested", |it| it.outcome() == "contested").await?;
+        ensure!(line.message().contains("contradicts itself"), "{line:?}");
         // Longer than it asks for between two looks.
         trial.neighbour().await?;
         tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
-        let name = format!("trials.hostile.example {}/a", trial.name);
         let written = trial.written().await?;
-        ensure!(written.get(&name) == Some(&4), "the first and three times: {written:?}");
-        trial.end(&[name]).await
+        let name = |object: &str| format!("trials.hostile.example {}/{object}", trial.name);
+        ensure!(written.get(&name("a")) == Some(&4), "the first and three times: {written:?}");
+        for object in ["b", "c"] {
+            let times = written.get(&name(object)).copied().unwrap_or_default();
+            ensure!((1..=4).contains(&times), "{object} was written {times} times: {written:?}");
+        }
+        let told = trial.lines()?;
+        let stopped = told
+            .iter()
+            .any(|line| line.outcome() == "contested" && line.0["object"]["name"] != "a");
+        ensure!(stopped, "neither of the two was stopped: {written:?}");
+        let allowed = ["a", "b", "c"].map(name);
+        trial.end(&allowed).await
     })
 }
 
