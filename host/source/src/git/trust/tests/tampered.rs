@@ -179,7 +179,7 @@ fn a_commit_of_another_form_is_refused_and_a_large_one_is_not_read() {
         let judged = judge(&world, commit, &world.verification(Mode::Head));
         assert_eq!(word(&judged), "object_damaged", "{bytes}: {judged:?}");
     }
-    let large = format!("{good}{}", "x".repeat(OBJECT_BYTES_AT_MOST as usize));
+    let large = format!("{good}{}", "x".repeat(crate::limits::MAX_COMMIT_BYTES as usize));
     let commit = world.store("commit", large.as_bytes());
     assert_eq!(word(&judge(&world, commit, &world.verification(Mode::Head))), "trust_limit");
     let blob: Commit = world.run("git", &["hash-object", "-w", "--stdin"], b"x").parse().unwrap();
