@@ -6,6 +6,8 @@
 
 mod certificate;
 mod signature;
+#[cfg(test)]
+mod tests;
 
 pub use certificate::{Certificate, read};
 pub use signature::{BEGIN, Signature};
