@@ -34,6 +34,8 @@ pub struct Bounds {
     pub allowance: Allowance,
     /// Why the object is not looked at now: its source or its plugin is suspended.
     pub suspended: Option<String>,
+    /// What is suspended is looked at all the same: for whoever writes nothing and is asked to show.
+    pub despite_suspension: bool,
     /// Since when the object was suspended (RFC 3339, UTC, to the second), for the first pass
     /// after that: what changed meanwhile is told before anything is written.
     pub resumed_from: Option<String>,
@@ -67,7 +69,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             record.outcome = Outcome::Rejected(problem.to_owned());
             return record;
         }
-        if let Some(why) = suspension::of(snapshot, self.bounds.suspended.as_deref()) {
+        if let Some(why) = suspension::of(snapshot, self.bounds) {
             record.outcome = Outcome::Suspended(why);
             return record;
         }

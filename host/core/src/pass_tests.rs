@@ -899,6 +899,16 @@ fn a_suspended_object_is_not_looked_at_and_says_why() {
 }
 
 #[test]
+fn what_is_suspended_is_shown_to_whoever_asks() {
+    let mut script = Script::drift();
+    script.bounds.suspended = Some("its source is".into());
+    let snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    assert_eq!(script.run(&enforce(), &snapshot).outcome.as_str(), "suspended");
+    script.bounds.despite_suspension = true;
+    assert_eq!(script.run(&enforce(), &snapshot).outcome.as_str(), "corrected");
+}
+
+#[test]
 fn what_changed_while_suspended_is_told_before_it_is_corrected() {
     let run = |since: &str, live: Live| {
         let mut script = Script::drift();

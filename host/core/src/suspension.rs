@@ -6,7 +6,7 @@
 
 use crate::decision::{Difference, Finding, Severity};
 use crate::object::{Desired, LiveObject};
-use crate::pass::LOOK_AGAIN_AT_LEAST;
+use crate::pass::{Bounds, LOOK_AGAIN_AT_LEAST};
 use crate::record::{Outcome, Record};
 use crate::snapshot::Snapshot;
 
@@ -15,10 +15,13 @@ const ANNOTATION: &str = "trimtab.dev/reconcile";
 /// Name of the finding.
 const CHANGED: &str = "changed-while-suspended";
 
-/// Why the object is not looked at, if so; `bound` is what its source or plugin says.
-pub(crate) fn of(snapshot: &Snapshot, bound: Option<&str>) -> Option<String> {
-    if let Some(why) = bound {
-        return Some(why.to_owned());
+/// Why the object is not looked at, if so.
+pub(crate) fn of(snapshot: &Snapshot, bounds: &Bounds) -> Option<String> {
+    if bounds.despite_suspension {
+        return None;
+    }
+    if let Some(why) = &bounds.suspended {
+        return Some(why.clone());
     }
     let Desired { json, origin, .. } = &*snapshot.desired;
     if let Some(value) = annotated(json) {

@@ -94,8 +94,9 @@ pub(crate) async fn look(
 ) -> Vec<Looked> {
     let power = observer();
     let started = Started(Instant::now());
+    let bounds = Bounds { despite_suspension: true, ..Bounds::default() };
     let passes = objects.into_iter().map(|desired| {
-        let (power, started) = (&power, &started);
+        let (power, started, bounds) = (&power, &started, &bounds);
         async move {
             let snapshot = Snapshot {
                 key: desired.key.clone(),
@@ -114,7 +115,7 @@ pub(crate) async fn look(
                 journal: &NoJournal,
                 clock: started,
                 redactor,
-                bounds: &Bounds::default(),
+                bounds,
             };
             let record = world.pass(power, &snapshot, Trigger::Request).await;
             let live = snapshot.live_object().map(|live| live.json.clone());

@@ -1,8 +1,12 @@
-//! May this commit come after the one that is in force? Descent here, signatures in `trust/`.
+//! May this commit come after the one that is in force, and does somebody vouch for it who may? The
+//! rules are `trust/`'s; here they get what they ask for.
 
 use super::mirror::{self, MirrorFault};
-use super::{GitOptions, trust};
+use super::trust::{self, Commit, HistoryPolicy, Memory, MemoryError, Refused, Step, Tag, Target};
+use super::{GitOptions, Reference};
 use gix::{ObjectId, Repository};
+use sha2::Digest as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 use trimtab_core::object::Signer;
 
 /// Why a commit is not taken.
@@ -10,53 +14,95 @@ use trimtab_core::object::Signer;
 pub(crate) enum Judged {
     /// The mirror is broken: nothing can be said.
     Broken(String),
+    /// What was accepted before cannot be said.
+    Forgotten(MemoryError),
     /// A signature is asked for, and not there or no good.
-    Unverified { commit: String, reason: String, remedy: String },
+    Unverified(Refused),
     /// It does not descend from the last accepted commit.
-    SteppedBack { commit: String, reason: String, remedy: String },
+    SteppedBack(Refused),
 }
 
-/// Judges a commit that was fetched.
+/// What a judgement rests on beside the mirror.
+pub(crate) struct Before<'m> {
+    /// What this host accepted.
+    pub(crate) memory: &'m Memory,
+    /// What others know of it, such as the cluster's inventory.
+    pub(crate) elsewhere: Option<Commit>,
+}
+
+/// Judges a commit that was fetched; `tip` is what the reference stands for, a tag or the commit.
 ///
 /// # Errors
 /// [`Judged`]
 pub(crate) fn judge(
     repo: &Repository,
+    tip: ObjectId,
     commit: ObjectId,
     options: &GitOptions,
+    before: &Before<'_>,
 ) -> Result<Option<Signer>, Judged> {
-    if options.history == trust::HistoryPolicy::ForwardOnly {
-        step(repo, commit)?;
-    }
-    match options.verify {
-        None => Ok(None),
-        Some(_) => Err(Judged::Unverified {
-            commit: commit.to_string(),
-            reason: "signatures are asked for, and this build verifies none".into(),
-            remedy: "use a build that does".into(),
-        }),
-    }
-}
-
-fn step(repo: &Repository, commit: ObjectId) -> Result<(), Judged> {
-    let accepted = mirror::named(repo, mirror::ACCEPTED).map_err(|fault| match fault {
+    let new = Commit::from(commit);
+    let own = before.memory.accepted().map_err(Judged::Forgotten)?.map(|it| it.commit);
+    let pinned = mirror::named(repo, mirror::ACCEPTED).map_err(|fault| match fault {
         MirrorFault::Broken(reason) => Judged::Broken(reason),
         MirrorFault::System(error) => Judged::Broken(error.to_string()),
     })?;
-    let Some(accepted) = accepted.filter(|accepted| *accepted != commit) else { return Ok(()) };
-    let refused = |reason: String| Judged::SteppedBack {
-        commit: commit.to_string(),
-        reason,
-        remedy: "push a commit on top of that one".into(),
-    };
-    if !repo.has_object(accepted) {
-        return Err(refused(format!(
-            "{accepted} was accepted last, and the server does not have it any more"
-        )));
+    let pinned = pinned.map(Commit::from);
+    // Whoever names a commit by all its digits says which one; nobody else can move it.
+    let may_move = !matches!(options.reference, Reference::Commit(_));
+    if options.history == HistoryPolicy::ForwardOnly && may_move {
+        let mut accepted: Vec<Commit> =
+            [own, pinned, before.elsewhere].into_iter().flatten().collect();
+        accepted.dedup();
+        let allowed = before.memory.allowed().map_err(Judged::Forgotten)?;
+        if let Step::Refused(refused) = trust::judge_step(repo, &accepted, new, allowed) {
+            return Err(judged(refused, Judged::SteppedBack));
+        }
     }
-    let base = repo.merge_base(accepted, commit).map_err(|error| Judged::Broken(error.to_string()));
-    if base?.is_some_and(|base| base == accepted) {
-        return Ok(());
+    let Some(verification) = &options.verify else { return Ok(None) };
+    let target = Target { commit: new, tag: tag(options, tip, commit) };
+    let accepted = trust::verify(repo, &target, own.or(pinned), verification, SystemTime::now())
+        .map_err(|refused| judged(refused, Judged::Unverified))?;
+    let trust::Signer { principal, fingerprint, .. } = accepted.signer;
+    Ok(Some(Signer { principal: principal.into(), fingerprint: fingerprint.into() }))
+}
+
+fn judged(refused: Refused, otherwise: fn(Refused) -> Judged) -> Judged {
+    if refused.reason.is_the_mirrors() {
+        Judged::Broken(refused.to_string())
+    } else {
+        otherwise(refused)
     }
-    Err(refused(format!("it does not descend from {accepted}, which was accepted last")))
+}
+
+fn tag(options: &GitOptions, tip: ObjectId, commit: ObjectId) -> Tag {
+    match &options.reference {
+        Reference::Tag(name) if tip == commit => Tag::Light { name: name.clone() },
+        Reference::Tag(name) => Tag::Annotated { name: name.clone(), object: tip.into() },
+        _ => Tag::None,
+    }
+}
+
+/// Remembers a commit that is in force from now on, in both places.
+///
+/// # Errors
+/// [`Judged::Forgotten`] or [`Judged::Broken`]: it must not be used then.
+pub(crate) fn accept(
+    repo: &Repository,
+    commit: ObjectId,
+    options: &GitOptions,
+    memory: &Memory,
+) -> Result<(), Judged> {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let what = (&options.url, &options.reference, &options.path, &options.history, &options.verify);
+    let digest = sha2::Sha256::digest(format!("{what:?}"));
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let configuration = format!("sha256:{hex}");
+    memory
+        .remember(&trust::Remembered { commit: commit.into(), at, configuration })
+        .map_err(Judged::Forgotten)?;
+    mirror::name(repo, mirror::ACCEPTED, commit).map_err(|fault| match fault {
+        MirrorFault::Broken(reason) => Judged::Broken(reason),
+        MirrorFault::System(error) => Judged::Broken(error.to_string()),
+    })
 }

@@ -2,9 +2,10 @@
 
 use super::fetch::{self, Trouble};
 use super::files::{self, ObjectFault, TreeFiles};
-use super::judge::{self, Judged};
+use super::judge::{self, Before, Judged};
 use super::link::Cause;
 use super::mirror::{self, Lock, Mirror, MirrorFault};
+use super::trust::{self, Memory};
 use super::{GitOptions, Reference, content, location};
 use crate::directory::unique;
 use crate::error::SourceError;
@@ -40,6 +41,9 @@ pub struct Git {
     /// Which source, where, and which of its states, for errors.
     place: Arc<str>,
     decoded: Mutex<content::Decoded>,
+    memory: Memory,
+    /// What the cluster knows of what was accepted.
+    elsewhere: Mutex<Option<trust::Commit>>,
 }
 
 impl Git {
@@ -69,14 +73,23 @@ impl Git {
             Ok(path) => options.path = path,
             Err(reason) => return refuse(reason),
         }
+        let folder = state_dir.join("sources").join(name);
         Ok(Self {
             name: name.into(),
             options,
             default_namespace: default_namespace.into(),
-            mirror: Mirror::new(state_dir.join("sources").join(name)),
+            mirror: Mirror::new(folder.clone()),
             place,
             decoded: Mutex::default(),
+            memory: Memory::new(folder),
+            elsewhere: Mutex::default(),
         })
+    }
+
+    /// What somebody else remembers as accepted last, such as the cluster's inventory: a state
+    /// directory that was lost or is old lets nobody step back behind it.
+    pub fn remembered_elsewhere(&self, commit: trust::Commit) {
+        *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(commit);
     }
 
     /// The source's own folder, `STATE/sources/NAME`.
@@ -110,7 +123,10 @@ impl Source for Git {
             Err(fault) => return Err(self.fault(fault)),
         };
         let tip = fetch::tip(&repo, &self.options).map_err(|trouble| self.trouble(trouble))?;
-        Ok(Fingerprint::new(tip.as_bytes(), true))
+        // Keys that are taken away or added make another verdict of the same commit.
+        let keys = self.options.verify.as_ref().map(trust::Verification::state);
+        let state = [tip.as_bytes(), keys.as_ref().map_or(&[][..], |keys| keys)].concat();
+        Ok(Fingerprint::new(&state, true))
     }
 
     fn read(&self) -> Result<Revision, SourceError> {
@@ -156,7 +172,8 @@ impl Source for Git {
         let id = ObjectId::from_hex(revision.id.as_bytes())
             .map_err(|_| state(format!("{} is no commit", revision.id)))?;
         let repo = self.mirror.open(&self.options).map_err(|fault| self.fault(fault))?;
-        mirror::name(&repo, mirror::ACCEPTED, id).map_err(|fault| self.fault(fault))
+        judge::accept(&repo, id, &self.options, &self.memory)
+            .map_err(|judged| self.not_taken(judged).unwrap_or_else(|reason| self.corrupt(reason)))
     }
 }
 
@@ -213,24 +230,40 @@ impl Git {
         tip: ObjectId,
     ) -> Result<Result<Revision, SourceError>, String> {
         let commit = commit(repo, tip)?;
-        match judge::judge(repo, commit, &self.options) {
+        let elsewhere = *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = Before { memory: &self.memory, elsewhere };
+        match judge::judge(repo, tip, commit, &self.options, &before) {
             Ok(signer) => self.revision(repo, commit, signer),
-            Err(Judged::Broken(reason)) => Err(reason),
-            Err(Judged::Unverified { commit, reason, remedy }) => {
-                Ok(Err(SourceError::Unverified {
-                    place: self.place.clone(),
-                    commit: commit.into(),
-                    reason: reason.into(),
-                    remedy: remedy.into(),
-                }))
-            }
-            Err(Judged::SteppedBack { commit, reason, remedy }) => {
-                Ok(Err(SourceError::SteppedBack {
-                    place: self.place.clone(),
-                    commit: commit.into(),
-                    reason: reason.into(),
-                    remedy: remedy.into(),
-                }))
+            Err(judged) => self.not_taken(judged).map(Err),
+        }
+    }
+
+    /// As whoever reads the source is told. The error is a broken mirror's.
+    fn not_taken(&self, judged: Judged) -> Result<SourceError, String> {
+        let place = self.place.clone();
+        match judged {
+            Judged::Broken(reason) => Err(reason),
+            Judged::Forgotten(error) => Ok(SourceError::State {
+                place,
+                folder: self.mirror.folder().to_string_lossy().into(),
+                reason: error.to_string().into(),
+            }),
+            Judged::Unverified(refused) => Ok(SourceError::Unverified {
+                place,
+                commit: refused.commit.to_string().into(),
+                reason: format!("{} [{}]", refused.reason, refused.reason.code()).into(),
+                remedy: refused.remedy.into(),
+            }),
+            Judged::SteppedBack(refused) => {
+                let commit: Arc<str> = refused.commit.to_string().into();
+                let remedy = match refused.reason {
+                    trust::Reason::SteppedBack { .. } => {
+                        format!("if that is meant: trimtab source allow {} {commit}", self.name)
+                    }
+                    _ => refused.remedy,
+                };
+                let reason = refused.reason.to_string().into();
+                Ok(SourceError::SteppedBack { place, commit, reason, remedy: remedy.into() })
             }
         }
     }

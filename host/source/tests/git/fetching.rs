@@ -282,6 +282,36 @@ fn credentials_go_to_the_one_host_and_nowhere_else() {
 }
 
 #[test]
+fn over_tls_the_server_must_be_vouched_for_and_sends_nobody_out_of_it() {
+    let repo = Repo::with(&[("a.yaml", &config_map("a"))]);
+    let server = Server::over_tls(&repo.parent());
+    let (authority, token) = (repo.parent().join("ca.pem"), repo.parent().join("token"));
+    fs::write(&authority, server.certificate()).unwrap();
+    fs::write(&token, "hunter2\n").unwrap();
+    let with = |ca_file: Option<PathBuf>| {
+        let mut options = options(&server.address("pier/.git"));
+        options.credentials = Credentials::TokenFile(token.clone());
+        options.ca_file = ca_file;
+        open(options, &repo.state())
+    };
+    let error = with(None).read().unwrap_err();
+    assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+    assert!(server.asked().is_empty(), "nothing is said to whom nobody vouches for");
+    let source = with(Some(authority));
+    assert_eq!(read(&source), ["a.yaml:1 a"]);
+    // x-access-token:hunter2
+    let login = Some("Basic eC1hY2Nlc3MtdG9rZW46aHVudGVyMg==".to_owned());
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.authorization == login), "{asked:?}");
+    let plain = Server::of(&repo.parent());
+    server.set(Manner::Move(plain.address("").trim_end_matches('/').to_owned()));
+    let error = source.read().unwrap_err();
+    assert!(error.to_string().contains("another protocol"), "{error}");
+    assert!(plain.asked().is_empty());
+}
+
+#[test]
 fn a_repository_that_moved_on_its_own_host_is_followed_there() {
     let (repo, server) = served();
     let source = open(options(&server.address("old/.git")), &repo.state());

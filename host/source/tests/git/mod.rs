@@ -7,6 +7,7 @@ mod reading;
 mod repository;
 mod server;
 mod ssh;
+mod trusted;
 
 use repository::{Repo, config_map};
 use std::path::Path;

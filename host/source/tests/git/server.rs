@@ -1,10 +1,13 @@
 //! A server of HTTP for tests: git's own backend behind it, and every way to misbehave.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// How the server behaves.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub(super) struct Asked {
 
 pub(super) struct Server {
     port: u16,
+    /// What a client must trust, where the server speaks TLS.
+    certificate: Option<String>,
     manner: Arc<Mutex<Manner>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
@@ -44,6 +49,24 @@ pub(super) struct Server {
 impl Server {
     /// Serves the repositories in a folder, until the test ends.
     pub(super) fn of(folder: &Path) -> Self {
+        Self::start(folder, None, None)
+    }
+
+    /// The same over TLS, with a certificate of its own.
+    pub(super) fn over_tls(folder: &Path) -> Self {
+        let names = vec!["127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        Self::start(folder, Some(Arc::new(config)), Some(made.cert.pem()))
+    }
+
+    fn start(folder: &Path, tls: Option<Arc<ServerConfig>>, certificate: Option<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let manner = Arc::new(Mutex::new(Manner::Serve));
@@ -52,14 +75,27 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (root, how, log) = (root.clone(), how.clone(), log.clone());
-                std::thread::spawn(move || answer(stream, root, &how, &log));
+                let tls = tls.clone();
+                std::thread::spawn(move || match tls {
+                    None => answer(stream, root, &how, &log),
+                    Some(config) => {
+                        let session = ServerConnection::new(config).unwrap();
+                        answer(StreamOwned::new(session, stream), root, &how, &log);
+                    }
+                });
             }
         });
-        Self { port, manner, asked }
+        Self { port, certificate, manner, asked }
     }
 
     pub(super) fn address(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}/{path}", self.port)
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}/{path}", self.port)
+    }
+
+    /// The certificate in PEM.
+    pub(super) fn certificate(&self) -> &str {
+        self.certificate.as_deref().unwrap()
     }
 
     pub(super) fn set(&self, manner: Manner) {
@@ -86,7 +122,7 @@ impl Request {
     }
 }
 
-fn request(stream: &TcpStream) -> Option<Request> {
+fn request(stream: &mut impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -106,8 +142,13 @@ fn request(stream: &TcpStream) -> Option<Request> {
     Some(request)
 }
 
-fn answer(mut stream: TcpStream, root: PathBuf, how: &Mutex<Manner>, log: &Mutex<Vec<Asked>>) {
-    let Some(request) = request(&stream) else { return };
+fn answer(
+    mut stream: impl Read + Write,
+    root: PathBuf,
+    how: &Mutex<Manner>,
+    log: &Mutex<Vec<Asked>>,
+) {
+    let Some(request) = request(&mut stream) else { return };
     let manner = how.lock().unwrap().clone();
     let log_it = |sent| {
         log.lock().unwrap().push(Asked {

@@ -130,8 +130,12 @@ impl Run {
             for unsettled in &summary.unsettled {
                 let colon = if unsettled.reason.is_empty() { "" } else { ": " };
                 text.push_str(&format!(
-                    "  {} ({}) {}{colon}{}\n",
-                    unsettled.object, unsettled.origin, unsettled.outcome, unsettled.reason
+                    "  {} ({} of {}) {}{colon}{}\n",
+                    unsettled.object,
+                    unsettled.origin,
+                    unsettled.source,
+                    unsettled.outcome,
+                    unsettled.reason
                 ));
             }
             if let Some(problem) = &summary.source_problem {

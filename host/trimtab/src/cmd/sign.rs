@@ -39,7 +39,8 @@ impl Keygen {
             name.push(extension);
             PathBuf::from(name)
         });
-        let (secret, public) = signing::generate()?;
+        let (secret, public) =
+            trimtab_signature::minisign::generate().map_err(anyhow::Error::msg)?;
         write_new(&secret_file, &secret, 0o600)?;
         write_new(&public_file, &public, 0o644)?;
         println!(

@@ -11,9 +11,12 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use trimtab_source::git::trust::{Commit, Memory};
 
 /// How long a host may take for what it does at once.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to look at a source: a fetch may take two minutes.
+const SYNC_PATIENCE_SECONDS: u64 = 150;
 /// How long it may take to look at every object of what is suspended.
 const PREVIEW_PATIENCE: Duration = Duration::from_secs(300);
 
@@ -34,6 +37,8 @@ pub(crate) enum Source {
     Suspend(Suspend),
     /// Have the host look at them again, once it was shown what changed meanwhile.
     Resume(Resume),
+    /// Let one revision be taken, once, although it is a step back in history.
+    Allow(Allow),
 }
 
 #[derive(Debug, Args)]
@@ -59,7 +64,7 @@ pub(crate) struct Sync {
     /// The source's name.
     name: String,
     /// How long to wait, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 150)]
+    #[arg(long, value_name = "SECONDS", default_value_t = SYNC_PATIENCE_SECONDS)]
     timeout: u64,
     #[command(flatten)]
     state: StateArgs,
@@ -95,6 +100,16 @@ pub(crate) struct Resume {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Allow {
+    /// The source's name.
+    name: String,
+    /// The commit, by all its 40 hexadecimal digits.
+    revision: Commit,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+#[derive(Debug, Args)]
 struct StateArgs {
     /// State directory of the host.
     #[arg(long, value_name = "DIR", default_value = ".trimtab")]
@@ -111,6 +126,7 @@ impl Source {
             Self::Remove(it) => it.run(),
             Self::Suspend(it) => suspend(&it.state.state, Sort::Source, &it.name),
             Self::Resume(it) => resume(&it.state.state, Sort::Source, &it.name, it.yes),
+            Self::Allow(allow) => allow.run(),
         }
     }
 }
@@ -232,6 +248,24 @@ impl Approve {
     fn run(self) -> anyhow::Result<u8> {
         let asked = Ask::Approve { source: self.name, digest: self.digest };
         println!("{}", ask(&self.state.state, &asked, PATIENCE)?);
+        Ok(0)
+    }
+}
+
+impl Allow {
+    /// With a running host it is looked at at once; else the next one finds it.
+    fn run(self) -> anyhow::Result<u8> {
+        let state = &self.state.state;
+        let name = self.name;
+        if !read_sources(state)?.sources.iter().any(|source| source.name == name) {
+            bail!(unknown(&name));
+        }
+        Memory::new(crate::sources::folder(state, &name)).allow(self.revision)?;
+        println!("source {name}: commit {} may be taken once", self.revision);
+        if is_running(state) {
+            let patience = Duration::from_secs(SYNC_PATIENCE_SECONDS);
+            println!("{}", ask(state, &Ask::Sync { source: name }, patience)?);
+        }
         Ok(0)
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 use std::path::PathBuf;
 use trimtab_source::git::location::Url;
-use trimtab_source::git::trust::{HistoryPolicy, Mode, SignerSource, Verification};
+use trimtab_source::git::trust::{Commit, HistoryPolicy, Limit, Mode, SignerSource, Verification};
 use trimtab_source::git::{Credentials, GitOptions, Reference};
 use trimtab_source::{Location, parse_location};
 
@@ -46,6 +46,15 @@ struct Verify {
     #[serde(default)]
     tags: bool,
     since: Option<Spanned<String>>,
+    #[serde(default)]
+    signers: Vec<Spanned<SignerWords>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SignerWords {
+    principal: String,
+    paths: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -158,9 +167,22 @@ fn verification(verify: &Verify, at: &At<'_>) -> Result<Verification, String> {
             VerifyWord::Every => Mode::Every,
         },
         signers,
+        limits: verify.signers.iter().map(|words| limit(words, at)).collect::<Result<_, _>>()?,
         tags: verify.tags,
-        since: verify.since.as_ref().map(|since| since.value.clone()),
+        since: verify.since.as_ref().map(|since| commit(since, at)).transpose()?,
     })
+}
+
+fn limit(words: &Spanned<SignerWords>, at: &At<'_>) -> Result<Limit, String> {
+    let SignerWords { principal, paths } = &words.value;
+    if principal.is_empty() || paths.is_empty() {
+        return Err(at.wrong(words, "a signer's limit has a principal and paths"));
+    }
+    Ok(Limit { principal: principal.clone(), paths: paths.clone() })
+}
+
+fn commit(text: &Spanned<String>, at: &At<'_>) -> Result<Commit, String> {
+    text.value.parse().map_err(|why| at.wrong(text, &format!("{why}")))
 }
 
 /// The folder, as the grammar of locations has it.

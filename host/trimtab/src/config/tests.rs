@@ -38,6 +38,7 @@ sources:
         mode: every
         allowedSigners: allowed_signers
         since: 0123456789012345678901234567890123456789
+        signers: [{principal: ada@example.com, paths: ['apps/**']}]
       timeout: 30s
     interval: 5m
     mode: observe
@@ -84,7 +85,9 @@ fn every_key_of_a_source_is_read() {
     assert_eq!(git.reference, Reference::Branch("main".into()));
     assert_eq!(git.credentials, Credentials::TokenFile("conf/tenant.token".into()));
     assert_eq!(git.timeout, Duration::from_secs(30));
-    assert!(git.verify.as_ref().unwrap().since.is_some());
+    let verify = git.verify.as_ref().unwrap();
+    assert!(verify.since.is_some());
+    assert_eq!(verify.limits[0].principal, "ada@example.com");
     assert_eq!(tenant.location(), "https://git.example.com/tenant.git#main:clusters/prod");
     assert_eq!(tenant.interval, Duration::from_secs(300));
     let terms = &tenant.terms;
@@ -109,12 +112,14 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
         (FILE, "name: shop", "name: Shop", "c.yaml:4"),
         (GIT, "name: tenant", "name: base", "two sources are named \"base\""),
         (GIT, "path: base", "path: base\n    git: {url: https://h/r}", "either a path or git"),
-        (GIT, "interval: 5m", "interval: 5 minutes", "c.yaml:18: interval"),
+        (GIT, "interval: 5m", "interval: 5 minutes", "c.yaml:19: interval"),
         (GIT, "interval: 5m", "interval: 0s", "between 1s and 24h"),
-        (GIT, "targetNamespace: tenant", "targetNamespace: Tenant", "c.yaml:20"),
+        (GIT, "targetNamespace: tenant", "targetNamespace: Tenant", "c.yaml:21"),
         (GIT, "prune: true", "namespace: other", "cannot both be"),
-        (GIT, "tenant/deployer", "deployer", "c.yaml:21: serviceAccount"),
-        (GIT, "tenant/deployer", "'tenant/'", "c.yaml:21: serviceAccount"),
+        (GIT, "tenant/deployer", "deployer", "c.yaml:22: serviceAccount"),
+        (GIT, "tenant/deployer", "'tenant/'", "c.yaml:22: serviceAccount"),
+        (GIT, "0123456789012345678901234567890123456789", "0123456", "c.yaml:15"),
+        (GIT, "['apps/**']", "[]", "a principal and paths"),
         (GIT, "[base]", "[bases]", "no such source"),
         (GIT, "[base]", "[tenant]", "wait for each other: tenant → tenant"),
         (GIT, "percentAtMost: 10", "percentAtMost: 101", "between 0 and 100"),
@@ -140,9 +145,9 @@ fn every_mistake_names_the_file_and_what_is_wrong() {
 fn an_unknown_key_is_refused_with_its_line() {
     for (file, good, bad, line) in [
         (FILE, "names:", "name:", "line 15"),
-        (GIT, "mode: observe", "modus: observe", "line 19"),
+        (GIT, "mode: observe", "modus: observe", "line 20"),
         (GIT, "      timeout:", "      timeOut:", "line 17"),
-        (GIT, "mode: observe", "mode: watch", "line 19"),
+        (GIT, "mode: observe", "mode: watch", "line 20"),
     ] {
         let error = parse(&file.replace(good, bad)).unwrap_err();
         assert!(error.contains(line), "{bad}: {error}");

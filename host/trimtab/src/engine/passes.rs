@@ -103,6 +103,7 @@ impl Engine {
             suspended: self.suspension(&snapshot.desired.source, &served.power.plugin.name),
             resumed_from: since_ms.map(to_the_second),
             instead,
+            despite_suspension: false,
         };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;

@@ -272,7 +272,9 @@ pub(super) struct Waiting {
 pub(crate) struct Unsettled {
     /// Which.
     pub(crate) object: String,
-    /// Where it is declared.
+    /// The source that declares it.
+    pub(crate) source: String,
+    /// Where in the source.
     pub(crate) origin: String,
     /// The outcome's word.
     pub(crate) outcome: String,
@@ -294,6 +296,7 @@ impl Summary {
             .iter()
             .map(|unplaced| Unsettled {
                 object: format!("{} {}", unplaced.manifest.gvk, unplaced.manifest.name),
+                source: unplaced.source.to_string(),
                 origin: unplaced.manifest.origin.to_string(),
                 outcome: "waiting".into(),
                 reason: waiting
@@ -305,6 +308,7 @@ impl Summary {
             .collect();
         unsettled.extend(desired.refused.iter().map(|refused| Unsettled {
             object: refused.object.clone(),
+            source: refused.source.clone(),
             origin: refused.origin.clone(),
             outcome: "refused".into(),
             reason: refused.reason.clone(),
@@ -327,6 +331,7 @@ impl Summary {
             };
             unsettled.push(Unsettled {
                 object: key.to_string(),
+                source: object.source.to_string(),
                 origin: object.origin.to_string(),
                 outcome,
                 reason,

@@ -4,19 +4,22 @@
 //! A minisign key is named after its file, an SSH key by its principal or comment. Half a set of
 //! keys is never used.
 
-use super::minisign::{self, KeyId};
-use super::{PublicKey, SSH_NAMESPACE, decode, ssh};
+use super::SSH_NAMESPACE;
 use std::path::{Path, PathBuf};
+use trimtab_signature::{minisign, ssh};
 
 /// A key that may vouch, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Signer {
     /// As the administrator named it.
     pub(crate) name: String,
-    /// The key.
-    pub(super) key: PublicKey,
-    /// minisign's number of it; an SSH key has none.
-    id: Option<KeyId>,
+    key: Key,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Key {
+    Minisign(minisign::PublicKey),
+    Ssh(ssh::PublicKey),
 }
 
 /// Every key that may vouch; never none.
@@ -58,15 +61,25 @@ impl Keys {
 
     /// Whether this signer's key still may vouch, under whatever name.
     pub(crate) fn has(&self, signer: &Signer) -> bool {
-        self.by_key(signer.key).is_some()
+        self.0.iter().any(|known| known.key == signer.key)
     }
 
-    pub(super) fn by_key(&self, key: PublicKey) -> Option<&Signer> {
-        self.0.iter().find(|signer| signer.key == key)
+    /// The key of this number, and whose it is.
+    pub(super) fn minisign(
+        &self,
+        id: minisign::KeyId,
+    ) -> Result<(&Signer, &minisign::PublicKey), String> {
+        let found = self.0.iter().find_map(|signer| match &signer.key {
+            Key::Minisign(key) if key.id == id => Some((signer, key)),
+            _ => None,
+        });
+        found.ok_or_else(|| missing(&format!("minisign key {}", minisign::id_text(id))))
     }
 
-    pub(super) fn by_id(&self, id: KeyId) -> Option<&Signer> {
-        self.0.iter().find(|signer| signer.id == Some(id))
+    /// Whose this key is.
+    pub(super) fn ssh(&self, key: &ssh::PublicKey) -> Result<&Signer, String> {
+        let is = |signer: &&Signer| matches!(&signer.key, Key::Ssh(known) if known == key);
+        self.0.iter().find(is).ok_or_else(|| missing(&key.named()))
     }
 
     #[cfg(test)]
@@ -102,74 +115,42 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Signer>, String> {
     let mut signers = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
-        let wrong = |what: String| format!("{}: {what}", index + 1);
-        if line.is_empty() || line.starts_with('#') || line.starts_with("untrusted comment:") {
+        if line.is_empty() || line.starts_with('#') || minisign::is_comment(line) {
             continue;
         }
-        if line.starts_with("-----BEGIN") {
-            return Err(wrong(
-                "this is a private key: keep it elsewhere, and put its public key here".into(),
-            ));
-        }
-        let words = words(line);
-        signers.push(match words.as_slice() {
-            [key] => {
-                let (id, key) = minisign::public_key(key).map_err(wrong)?;
-                Signer { name: printable(file), key, id: Some(id) }
-            }
-            words => ssh_line(words, file).map_err(wrong)?,
-        });
+        let read = if line.starts_with("-----BEGIN") {
+            Err("this is a private key: keep it elsewhere, and put its public key here".into())
+        } else if line.contains(char::is_whitespace) {
+            ssh_line(line, file)
+        } else {
+            minisign::PublicKey::parse(line)
+                .map(|key| Signer { name: printable(file), key: Key::Minisign(key) })
+                .map_err(|fault| fault.to_string())
+        };
+        signers.push(read.map_err(|what| format!("{}: {what}", index + 1))?);
     }
     Ok(signers)
 }
 
-/// `ssh-ed25519 KEY [COMMENT]`, or `PRINCIPALS [OPTIONS] ssh-ed25519 KEY [COMMENT]`.
-fn ssh_line(words: &[String], file: &str) -> Result<Signer, String> {
-    let at = words.iter().position(|word| word == ssh::ED25519).ok_or_else(|| {
-        format!("this is no minisign key and no {} key: other kinds are not read", ssh::ED25519)
-    })?;
-    let (before, after) = words.split_at(at);
-    let blob = after.get(1).ok_or("the key is missing")?;
-    let key = ssh::public_key(&decode(blob)?).ok_or("this is no Ed25519 key")?;
-    let name = match before {
-        [] if after.len() > 2 => after[2..].join(" "),
-        [] => file.to_owned(),
-        [principals] => principals.clone(),
-        [principals, options] => {
-            check_options(options)?;
-            principals.clone()
-        }
-        _ => {
-            return Err(
-                "before the key, a line of allowed signers has principals and options".into()
-            );
-        }
-    };
-    Ok(Signer { name: printable(&name), key, id: None })
+/// `KIND KEY [COMMENT]`, or a line of allowed signers.
+fn ssh_line(line: &str, file: &str) -> Result<Signer, String> {
+    if let Some((key, comment)) = ssh::PublicKey::from_line(line)? {
+        let name = if comment.is_empty() { file } else { comment };
+        return Ok(Signer { name: printable(name), key: Key::Ssh(key) });
+    }
+    let line = ssh::Line::parse(line)?;
+    // A date would be looked at once, when the file is read, and never again.
+    if line.valid_after.is_some() || line.valid_before.is_some() {
+        return Err(
+            "valid-after and valid-before are not kept here: take the key out in time".into()
+        );
+    }
+    line.holds(SSH_NAMESPACE, &[]).map_err(|fault| fault.to_string())?;
+    Ok(Signer { name: printable(&line.principals), key: Key::Ssh(line.key) })
 }
 
-/// An option that we would not keep would be a promise that nobody keeps.
-fn check_options(options: &str) -> Result<(), String> {
-    match options.strip_prefix("namespaces=") {
-        Some(list) if list.split(',').any(|namespace| namespace == SSH_NAMESPACE) => Ok(()),
-        Some(list) => Err(format!("the key is for {list:?} and not for {SSH_NAMESPACE:?}")),
-        None => Err(format!("the option {options:?} is not known here: namespaces alone is")),
-    }
-}
-
-/// Words between blanks; quotes keep blanks together and are taken off.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            c if c.is_whitespace() && !quoted => words.push(String::new()),
-            c => words.last_mut().into_iter().for_each(|word| word.push(c)),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+fn missing(key: &str) -> String {
+    format!("it is by {key}, which is not among the required keys")
 }
 
 fn printable(name: &str) -> String {

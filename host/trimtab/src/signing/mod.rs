@@ -1,21 +1,18 @@
 //! Signatures beside plugin files, and the keys that a host is told to trust.
 //!
 //! Takes a file's bytes and the texts of its signatures, and says which named key vouches for
-//! exactly these bytes; the caller compiles the same bytes. Two forms are read and written:
-//! `X.wasm.minisig` (minisign) and `X.wasm.sig` (SSHSIG, as `ssh-keygen -Y sign -n trimtab-plugin`
-//! writes). Ed25519 alone, by `ring`, which TLS uses too.
+//! exactly these bytes; the caller compiles the same bytes. Two forms count: `X.wasm.minisig`
+//! (minisign) and `X.wasm.sig` (SSHSIG, as `ssh-keygen -Y sign -n trimtab-plugin` writes). The forms
+//! themselves are `host/signature`'s.
 
 mod keys;
-mod minisign;
 mod secret;
-mod ssh;
 
 pub(crate) use keys::{Keys, Signer};
-pub(crate) use secret::{SecretKey, generate};
+pub(crate) use secret::SecretKey;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use std::path::{Path, PathBuf};
+use trimtab_signature::{Fault, minisign, ssh};
 
 /// What an SSH signature has to be made for: one for a commit or a letter counts for nothing here.
 pub(crate) const SSH_NAMESPACE: &str = "trimtab-plugin";
@@ -54,13 +51,13 @@ pub(crate) fn verify<'k>(
             }
         };
         let verified = if is_ssh {
-            ssh::verify(&text, bytes, keys)
+            by_ssh_key(&text, bytes, keys)
         } else {
-            minisign::verify(&text, bytes, keys)
+            by_minisign_key(&text, bytes, keys)
         };
         match verified {
             Ok(signer) => return Ok(signer),
-            Err(problem) => problems.push(format!("{}: {problem}", name(&file))),
+            Err(fault) => problems.push(format!("{}: {fault}", name(&file))),
         }
     }
     if problems.is_empty() {
@@ -70,6 +67,31 @@ pub(crate) fn verify<'k>(
         ));
     }
     Err(format!("no signature counts: {}", problems.join("; ")))
+}
+
+fn by_minisign_key<'k>(text: &str, bytes: &[u8], keys: &'k Keys) -> Result<&'k Signer, String> {
+    let signature = minisign::Signature::parse(text).map_err(|fault| fault.to_string())?;
+    let (signer, key) = keys.minisign(signature.key)?;
+    signature.verify(bytes, key).map_err(|fault| told(fault, signer))?;
+    Ok(signer)
+}
+
+fn by_ssh_key<'k>(text: &str, bytes: &[u8], keys: &'k Keys) -> Result<&'k Signer, String> {
+    let signature = ssh::Signature::parse(text).map_err(|fault| fault.to_string())?;
+    let signer = keys.ssh(signature.key())?;
+    signature.verify(bytes, SSH_NAMESPACE).map_err(|fault| told(fault, signer))?;
+    Ok(signer)
+}
+
+/// With the name that the administrator gave, and what to do.
+fn told(fault: Fault, signer: &Signer) -> String {
+    match fault {
+        Fault::OtherBytes { .. } => {
+            format!("it names the key of {}, and is not for this file", signer.name)
+        }
+        Fault::OtherPurpose { .. } => format!("{fault}: sign with -n {SSH_NAMESPACE}"),
+        other => other.to_string(),
+    }
 }
 
 /// The file's text; `None` if it is not there.
@@ -88,31 +110,6 @@ fn read(file: &Path) -> Result<Option<String>, String> {
 
 fn name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// An Ed25519 public key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PublicKey([u8; 32]);
-
-impl PublicKey {
-    fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &self.0)
-            .verify(message, signature)
-            .is_ok()
-    }
-}
-
-fn decode(text: &str) -> Result<Vec<u8>, String> {
-    STANDARD.decode(text).map_err(|error| format!("its base64 is damaged ({error})"))
-}
-
-fn encode(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
-}
-
-/// The next `N` bytes, and what follows.
-fn split<const N: usize>(bytes: &[u8]) -> Option<([u8; N], &[u8])> {
-    bytes.split_first_chunk::<N>().map(|(head, rest)| (*head, rest))
 }
 
 #[cfg(test)]

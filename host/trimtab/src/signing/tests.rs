@@ -1,7 +1,10 @@
 //! Signatures against the programs and libraries that others use.
 
 use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::process::Command;
+use trimtab_signature::minisign::generate;
 
 const BYTES: &[u8] = b"a plugin's bytes";
 
@@ -157,10 +160,11 @@ fn a_key_file_that_is_wrong_is_refused_whole_and_says_where() {
     let ssh = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJjC8dUqF1fQk7q0TqKp1zjyvSLR3RmAwZPd4x8l3b6f";
     for (line, says) in [
         ("nonsense", "2: "),
-        ("ssh-rsa AAAA bob", "other kinds are not read"),
+        ("ssh-rsa AAAA bob", "the key is damaged"),
+        ("ssh-dss AAAAB3NzaC1kc3M= bob", "ssh-dss"),
         ("-----BEGIN OPENSSH PRIVATE KEY-----", "private key"),
-        (&format!("bob namespaces=\"git\" {ssh}"), "not for \"trimtab-plugin\""),
-        (&format!("bob valid-before=\"20300101\" {ssh}"), "is not known here"),
+        (&format!("bob namespaces=\"git\" {ssh}"), "list it for \"git\""),
+        (&format!("bob valid-before=\"20300101\" {ssh}"), "are not kept here"),
     ] {
         let text = good.lines().nth(1).unwrap().to_owned() + "\n" + line;
         let error = keys::parse(&text, "file").unwrap_err();
@@ -174,8 +178,8 @@ fn a_key_file_that_is_wrong_is_refused_whole_and_says_where() {
 fn a_key_with_a_password_is_refused_with_a_way_out() {
     let (secret, _) = generate().unwrap();
     let line = secret.lines().nth(1).unwrap();
-    let mut bytes = decode(line).unwrap();
+    let mut bytes = STANDARD.decode(line).unwrap();
     bytes[2..4].copy_from_slice(b"Sc");
-    let locked = format!("untrusted comment: x\n{}\n", encode(&bytes));
+    let locked = format!("untrusted comment: x\n{}\n", STANDARD.encode(&bytes));
     assert!(SecretKey::parse(&locked).err().unwrap().contains("password"));
 }

@@ -98,3 +98,32 @@ fn a_commit_is_applied_at_once_when_somebody_asks_and_the_last_one_survives_a_re
         Ok(())
     })
 }
+
+#[test]
+fn a_step_back_in_history_waits_until_a_person_allows_that_commit() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "src-back";
+        let mut room = cluster.room(name)?.with_generic()?;
+        let repository = Repository::new(&room.path().join("repository"))?;
+        let of = |value: &str| namespace(name) + &map(name, "one", value);
+        let first = repository.commit("clusters/prod/maps.yaml", &of("one"))?;
+        repository.commit("clusters/prod/maps.yaml", &of("two"))?;
+        follow(&mut room, &repository)?;
+        let one = map_id(name, "one");
+        let mut host = room.start()?;
+        pass(&mut host, 0, &one, "created").await?;
+
+        repository.git(&["reset", "--quiet", "--hard", &first])?;
+        let said = trimtab(&room, &["source", "sync", "infra"])?;
+        ensure!(said.status == 2 && said.err.contains("source allow infra"), "{}", said.err);
+        ensure!(cluster.api().require(&one).await?["data"]["value"] == "two");
+
+        let mark = host.journal().mark()?;
+        done(&room, &["source", "allow", "infra", &first])?;
+        pass(&mut host, mark, &one, "corrected").await?;
+        ensure!(cluster.api().require(&one).await?["data"]["value"] == "one");
+        ensure!(trimtab(&room, &["source", "allow", "infra", "main"])?.status == 2);
+        Ok(())
+    })
+}

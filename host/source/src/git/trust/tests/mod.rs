@@ -1,0 +1,7 @@
+//! Verdicts over repositories that Git, ssh-keygen and gpg made.
+
+mod formats;
+mod history;
+mod limited;
+mod tampered;
+mod world;
