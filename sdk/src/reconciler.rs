@@ -7,7 +7,8 @@ use crate::{Comparison, Difference, NoComparison, Snapshot, Verdict};
 /// # Flow
 /// The host calls [`Reconciler::compare`]. If there are differences it asks the API server which
 /// of them it reads as equal (a dry run), takes those out, and calls [`Reconciler::decide`] with
-/// the rest. Each call runs in a fresh instance: nothing is remembered from one to the next.
+/// the rest. Each pass runs in a fresh instance: nothing is remembered from one to the next, and the
+/// second call of a pass may run in a fresh one too.
 ///
 /// # Guarantees
 /// `desired` or `live` is there. A live object that is not there is *known* to be absent: where

@@ -57,7 +57,8 @@ fn applied(live: &Value<'_>, body: &Value<'_>, facts: &[u8]) -> Result<Vec<u8>, 
     let found = trimtab_compare::compare(body, Some(live), Facts::new(facts), &options)
         .map_err(|error| error.to_string())?;
     let mut tree = live.clone();
-    let mut gone = Vec::new();
+    let excluded = trimtab_compare::excluded(body, live, Facts::new(facts));
+    let mut gone: Vec<String> = excluded.iter().filter_map(|path| path.pointer(live)).collect();
     for difference in &found {
         match (difference.kind, &difference.desired) {
             (Kind::Stray, _) => {}

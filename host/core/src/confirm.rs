@@ -83,7 +83,7 @@ pub(crate) fn findings(unkept: &[Unkept], suspects: &Result<Vec<String>, String>
         Ok(names) if names.is_empty() => {
             "no mutating webhook or policy matches the object, so that it is likely the API server's own defaulting or validation of the type".to_owned()
         }
-        Ok(names) => format!("likely by {}, which match it by their rules", names.join(", ")),
+        Ok(names) => format!("likely by {}, whose rules and selectors match it", names.join(", ")),
         Err(reason) => format!("likely by an admission webhook or policy ({reason})"),
     };
     let finding = |Unkept { difference, dropped }: &Unkept| {

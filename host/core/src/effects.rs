@@ -8,7 +8,7 @@ use crate::gate::{Effect, Planned};
 use crate::ignore::{self, Places};
 use crate::object::LiveObject;
 use crate::snapshot::Snapshot;
-use crate::{recreate, succession};
+use crate::{exclusive, handover, recreate, succession};
 use std::sync::Arc;
 use trimtab_json::{Object, Path, Value};
 
@@ -19,6 +19,10 @@ pub(crate) enum Step {
     Action(Action),
     /// Before an apply that adopts: succeed these field managers.
     Succeed(Vec<String>),
+    /// Before an apply that states the replicas of a workload no longer.
+    HandOver,
+    /// Before an apply that would leave these places beside what rules them out.
+    TakeOut(Vec<Path>),
     /// Before anything can be applied: carry field sets over from this version.
     CarryOver(String),
 }
@@ -32,7 +36,7 @@ pub(crate) fn effects(
 ) -> Result<Vec<(Effect, Planned)>, String> {
     let action = match step {
         Step::Action(action) => action,
-        Step::Succeed(_) | Step::CarryOver(_) => {
+        Step::Succeed(_) | Step::HandOver | Step::TakeOut(_) | Step::CarryOver(_) => {
             return Ok(rewrite(step, snapshot)?.into_iter().collect());
         }
     };
@@ -100,6 +104,8 @@ fn rewrite(step: &Step, now: &Snapshot) -> Result<Option<(Effect, Planned)>, Str
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             succession::succeed(entries, &names)
         }
+        Step::HandOver => handover::let_go(entries),
+        Step::TakeOut(paths) => exclusive::take(entries, paths, &now.gvk.api_version()),
         Step::CarryOver(from) => {
             !succession::carry_over(entries, from, &now.gvk.api_version()).is_empty()
         }
@@ -206,7 +212,7 @@ fn removal(seen: &Snapshot, now: &Snapshot, paths: &[String]) -> Result<Option<A
 }
 
 /// What makes a patch fit exactly the object that was seen.
-fn preconditions(live: &LiveObject) -> Vec<Value<'static>> {
+pub(crate) fn preconditions(live: &LiveObject) -> Vec<Value<'static>> {
     let test = |path: &str, value: &Arc<str>| {
         Value::from(operation("test", path).with("value", value.to_string()))
     };

@@ -7,30 +7,56 @@
 //!
 //! Making an object anew counts for more, since it destroys; and the UID does not count, since
 //! every such round has another.
+//!
+//! A plugin that corrects what it wrote itself, with nobody in between, contradicts itself: it has
+//! [`OWN_ROUNDS`], whatever the differences are, and then the object is left as it is for as long.
 
 use crate::decision::{ActionKind, Difference};
 use crate::gate::Planned;
 use crate::identity::Digest;
 use crate::record::{Outcome, Record};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Corrections of the same differences that make a fight.
 pub const ROUNDS: usize = 10;
 /// How many of them making the object anew counts for.
 const RECREATION: usize = 4;
+/// Corrections of an object that stands as our own last write left it: one may be a plugin's second
+/// step, and a third has no end.
+pub const OWN_ROUNDS: usize = 3;
 /// Within this time.
 pub const WINDOW: Duration = Duration::from_secs(600);
 /// How long we stay out of it.
 pub const PAUSE: Duration = Duration::from_secs(600);
 
 /// A fight that goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standoff {
-    /// What it is about, by [`signature`].
-    pub over: Digest,
+    /// What it is about.
+    pub over: Over,
     /// Until when it is not corrected, in milliseconds since the Unix epoch.
     pub until_ms: u64,
+}
+
+/// What a fight is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// These differences, by [`signature`].
+    Differences(Digest),
+    /// Whatever differs while the object is at this resourceVersion, which we wrote.
+    OwnWrite(Arc<str>),
+}
+
+impl Standoff {
+    /// Whether what a pass found is what the fight is about.
+    pub(crate) fn concerns(&self, record: &Record) -> bool {
+        match &self.over {
+            Over::Differences(digest) => *digest == signature(record),
+            Over::OwnWrite(version) => record.live_resource_version.as_ref() == Some(version),
+        }
+    }
 }
 
 /// What is remembered of one object's corrections.
@@ -39,11 +65,22 @@ pub struct Fights {
     over: Option<Digest>,
     corrections: VecDeque<u64>,
     until_ms: u64,
+    own: Own,
+}
+
+/// Corrections of our own last write.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    /// The resourceVersion that it left.
+    left: Option<Arc<str>>,
+    rounds: usize,
+    until_ms: u64,
 }
 
 impl Fights {
     /// Takes up a pass that ended.
     pub fn ended(&mut self, record: &Record) {
+        self.own.ended(record);
         let recreates = |planned: &Planned| planned.action == ActionKind::Recreate;
         let rounds = match &record.outcome {
             _ if record.after.is_some() && record.planned.iter().any(recreates) => RECREATION,
@@ -54,7 +91,8 @@ impl Fights {
         let now = record.at_ms;
         let settled = self.until_ms != 0 && now > self.until_ms + millis(WINDOW);
         if self.over != Some(over) || settled {
-            *self = Self { over: Some(over), ..Self::default() };
+            let own = std::mem::take(&mut self.own);
+            *self = Self { over: Some(over), own, ..Self::default() };
         }
         self.corrections.extend(std::iter::repeat_n(now, rounds));
         if self.until_ms == 0 {
@@ -70,8 +108,26 @@ impl Fights {
 
     /// The fight that goes on, if one does.
     pub fn standoff(&self, now_ms: u64) -> Option<Standoff> {
-        let over = self.over?;
-        (now_ms < self.until_ms).then_some(Standoff { over, until_ms: self.until_ms })
+        let stands =
+            |over: Over, until_ms: u64| (now_ms < until_ms).then_some(Standoff { over, until_ms });
+        let own = self.own.left.clone().map(Over::OwnWrite);
+        own.and_then(|over| stands(over, self.own.until_ms))
+            .or_else(|| stands(Over::Differences(self.over?), self.until_ms))
+    }
+}
+
+impl Own {
+    fn ended(&mut self, record: &Record) {
+        if record.outcome != Outcome::Corrected {
+            return;
+        }
+        let ours = self.left.is_some() && record.live_resource_version == self.left;
+        // Once it stood off, one attempt is enough to see that it goes on.
+        self.rounds = if ours { (self.rounds + 1).min(OWN_ROUNDS) } else { 0 };
+        self.left = record.written().map(|object| object.resource_version);
+        if self.rounds == OWN_ROUNDS {
+            self.until_ms = record.at_ms + millis(PAUSE);
+        }
     }
 }
 
@@ -88,8 +144,15 @@ pub fn signature(record: &Record) -> Digest {
 }
 
 /// Who fights and over what, in words that stay the same while it goes on.
-pub(crate) fn reason(differences: &[Difference]) -> String {
+pub(crate) fn reason(over: &Over, differences: &[Difference]) -> String {
     let paths: Vec<&str> = differences.iter().map(|each| each.path.as_str()).collect();
+    if let Over::OwnWrite(_) = over {
+        return format!(
+            "{} was corrected {OWN_ROUNDS} times over what the plugin had written itself, and nobody else wrote in between: the plugin contradicts itself; the object is left as it is for {} minutes, or until somebody changes it",
+            paths.join(", "),
+            PAUSE.as_secs() / 60,
+        );
+    }
     let mut others: Vec<&str> = differences
         .iter()
         .flat_map(|each| &each.managers)

@@ -22,7 +22,7 @@ use crate::ignore;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::terms::Account;
-use crate::{bookkeeping, ownership, recreate, succession};
+use crate::{bookkeeping, exclusive, handover, ownership, recreate, succession};
 use std::sync::Arc;
 
 /// One thing that the host may write. Fields are private: only this module makes one.
@@ -61,6 +61,7 @@ pub struct Probe {
     target: Target,
     body: Arc<[u8]>,
     force: bool,
+    patches: bool,
 }
 
 impl Probe {
@@ -69,9 +70,14 @@ impl Probe {
         &self.target
     }
 
-    /// JSON text of the apply configuration.
+    /// JSON text of the apply configuration, or of the JSON Patch.
     pub fn body(&self) -> &Arc<[u8]> {
         &self.body
+    }
+
+    /// Whether it is a JSON Patch to what the writes will leave: no apply alone leads there.
+    pub fn patches(&self) -> bool {
+        self.patches
     }
 
     /// Whether conflicts with other managers are overridden.
@@ -200,6 +206,13 @@ pub struct Circumstances<'a> {
     pub(crate) taint: Taint,
 }
 
+impl<'a> Circumstances<'a> {
+    /// For a plugin that saw no Secret.
+    pub fn untainted(rehearsed: Option<&'a [u8]>, accounts: Arc<Accounts>) -> Self {
+        Self { rehearsed, accounts, taint: Taint::default() }
+    }
+}
+
 /// Judges a decision. See the module's words.
 ///
 /// # Errors
@@ -221,12 +234,7 @@ pub fn gate(
             }
             continue;
         };
-        // Without a grant the manifest alone says what the plugin *would* do.
-        let allowed = match (&power.grant, power.manifest.actions.contains(&kind)) {
-            (None, true) => Ok(()),
-            _ => power.allows(&snapshot.key, kind).map(drop),
-        };
-        let allowed = snapshot.desired.terms.reaches(&snapshot.key).and(allowed);
+        let allowed = allowed(power, snapshot, kind);
         let allowed = match action {
             Action::Recreate => allowed.and_then(|()| recreate::allowed(snapshot)),
             _ => allowed,
@@ -263,9 +271,21 @@ pub fn gate(
             gated.refusals.extend(judged.refusals);
             continue;
         }
-        let first = succession.map(|step| Permit { step, force });
-        for permit in first.into_iter().chain([permit]) {
+        let before = [
+            succession.map(|step| Permit { step, force }),
+            hands_over(power, snapshot, &changes).then_some(Permit { step: Step::HandOver, force }),
+            match force {
+                true => taken_out(snapshot, &changes)?.map(|step| Permit { step, force }),
+                false => None,
+            },
+        ];
+        let mut due = Vec::with_capacity(1);
+        for permit in before.into_iter().flatten() {
             let changes = permit.changes(snapshot, snapshot)?;
+            due.push((permit, changes));
+        }
+        due.push((permit, changes));
+        for (permit, changes) in due {
             gated.planned.extend(changes.into_iter().map(|change| change.planned));
             if mode == Mode::Enforce {
                 gated.permits.push(permit);
@@ -275,22 +295,45 @@ pub fn gate(
     Ok(gated)
 }
 
-/// The permit to carry field sets over from a version that the server no longer serves: where we
-/// may write the object at all, and may override others on it.
+/// Carrying field sets over from a version in which the server cannot read the object: where we may
+/// write the object at all, and may override others on it. Nothing is permitted in observe mode.
 ///
 /// # Errors
 /// Why not, and what to do.
-pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<Permit, String> {
-    let reached = snapshot.desired.terms.reaches(&snapshot.key);
-    let allowed = power.allows(&snapshot.key, ActionKind::ApplyDesired);
-    reached.and(allowed).map_err(|refusal| refusal.to_string())?;
-    if mode(power, snapshot) != Mode::Enforce {
-        return Err("the grant or the source says observe".into());
-    }
+pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<Gated, String> {
+    let allowed = allowed(power, snapshot, ActionKind::ApplyDesired);
+    allowed.map_err(|refusal| refusal.to_string())?;
     if !may_force(power, snapshot) {
         return Err("Trimtab never applied the object; a grant with `adopt` lets it".into());
     }
-    Ok(Permit { step: Step::CarryOver(version.to_owned()), force: true })
+    let permit = Permit { step: Step::CarryOver(version.to_owned()), force: true };
+    let changes = permit.changes(snapshot, snapshot)?;
+    let planned = changes.into_iter().map(|change| change.planned).collect();
+    let enforces = mode(power, snapshot) == Mode::Enforce;
+    let permits = if enforces { vec![permit] } else { vec![] };
+    Ok(Gated { permits, planned, ..Gated::default() })
+}
+
+/// Whether an object that is as declared is to be taken over: it was never applied by us, the grant
+/// allows to adopt, and desired states something that can be owned.
+pub(crate) fn may_take_over(power: &Power, snapshot: &Snapshot) -> bool {
+    mode(power, snapshot) == Mode::Enforce
+        && [ActionKind::Adopt, ActionKind::ApplyDesired]
+            .iter()
+            .all(|kind| allowed(power, snapshot, *kind).is_ok())
+        && snapshot.live_object().is_some()
+        && !ownership::is_ours(snapshot)
+        && ownership::states_a_field(snapshot)
+}
+
+/// Whether an action is within the source's reach and the power. Without a grant the manifest alone says what the plugin
+/// *would* do.
+fn allowed(power: &Power, snapshot: &Snapshot, kind: ActionKind) -> Result<(), Refusal> {
+    snapshot.desired.terms.reaches(&snapshot.key)?;
+    match (&power.grant, power.manifest.actions.contains(&kind)) {
+        (None, true) => Ok(()),
+        _ => power.allows(&snapshot.key, kind).map(drop),
+    }
 }
 
 /// What comes before the first apply over an object that a client-side tool applied.
@@ -304,16 +347,41 @@ fn succession(power: &Power, snapshot: &Snapshot, action: &Action, gated: &Gated
         .then(|| Step::Succeed(predecessors.into_iter().map(str::to_owned).collect()))
 }
 
+/// What comes before applies over something that they rule out and would leave.
+fn taken_out(snapshot: &Snapshot, changes: &[Change]) -> Result<Option<Step>, String> {
+    let mut found = Vec::new();
+    for change in changes {
+        if let Effect::Apply { body, .. } = &change.effect
+            && !change.planned.creates
+        {
+            found.extend(exclusive::places(snapshot, body)?);
+        }
+    }
+    Ok((!found.is_empty()).then_some(Step::TakeOut(found)))
+}
+
+/// Whether the changes would release replicas that are to stay.
+fn hands_over(power: &Power, snapshot: &Snapshot, changes: &[Change]) -> bool {
+    let view = succession::view(power, snapshot);
+    handover::is_needed(view.as_ref().unwrap_or(snapshot), changes)
+}
+
 /// The rehearsal of applying desired over what was seen.
 ///
 /// # Errors
 /// Desired bytes that are no JSON object; placing makes sure that they are.
 pub fn probe(power: &Power, snapshot: &Snapshot) -> Result<Probe, String> {
-    Ok(Probe {
-        target: target(snapshot),
-        body: apply_body(snapshot, &snapshot.desired.json, &[])?,
-        force: may_force(power, snapshot),
-    })
+    let (body, force) =
+        (apply_body(snapshot, &snapshot.desired.json, &[])?, may_force(power, snapshot));
+    let patches = force && !exclusive::places(snapshot, &body)?.is_empty();
+    let body = match patches {
+        true => {
+            let view = succession::view(power, snapshot);
+            exclusive::rehearsal(view.as_ref().unwrap_or(snapshot), body)?
+        }
+        false => body,
+    };
+    Ok(Probe { target: target(snapshot), body, force, patches })
 }
 
 /// Whether conflicts with other managers are overridden: on an object that we applied before, or

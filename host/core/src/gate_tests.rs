@@ -370,6 +370,16 @@ fn reads_are_narrowed_by_the_grant_and_bounded_by_its_places() {
     assert!(!power.may_read(&key("ConfigMap", "n")));
 }
 
+#[test]
+fn without_a_grant_a_plugin_reads_what_it_claims_and_no_secret() {
+    let key = |kind: &str| ObjectKey::new(GroupKind::new("", kind), "n", "c");
+    let mut power = power(Terms::default());
+    power.grant = None;
+    assert!(power.may_read(&key("ConfigMap")) && !power.may_read(&key("Secret")));
+    power.manifest.claims = vec![KindPattern::parse("ConfigMap").unwrap()];
+    assert!(power.may_read(&key("ConfigMap")) && !power.may_read(&key("Service")));
+}
+
 const KINDS: [(&str, &str, bool); 7] = [
     ("v1", "ConfigMap", true),
     ("v1", "Secret", true),

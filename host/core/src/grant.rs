@@ -9,6 +9,7 @@ use crate::denial::Denial;
 use crate::fields::Fields;
 use crate::identity::{Digest, ObjectKey};
 use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
+use crate::redact::is_sensitive;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -85,6 +86,8 @@ pub struct Terms {
     pub limits: Limits,
     /// Kinds that the plugin may read, narrowing the manifest's; `None`: those that it may write.
     pub reads: Option<Vec<KindPattern>>,
+    /// Whether its file may import WASI, which is closed.
+    pub wasi: bool,
 }
 
 /// What one call of the plugin may use; `None`: the sandbox's default.
@@ -166,16 +169,26 @@ impl Power {
         })
     }
 
+    /// Kinds that the plugin may read, as far as its manifest's reads name them too: those of its
+    /// grant; without one, those that it claims.
+    pub fn readable(&self) -> &[KindPattern] {
+        match &self.grant {
+            Some(grant) => grant.terms.reads.as_deref().unwrap_or(&grant.kinds),
+            None => &self.manifest.claims,
+        }
+    }
+
     /// Whether the plugin may read this object: inside its manifest's reads and its grant's.
+    /// Without a grant it reads no Secret.
     pub fn may_read(&self, key: &ObjectKey) -> bool {
-        let declared = self.manifest.reads.iter().any(|kind| kind.covers(&key.group_kind));
-        declared
-            && match self.grant.as_ref().map(|grant| (grant, &grant.terms.reads)) {
-                Some((grant, Some(reads))) => {
-                    let named = reads.iter().any(|kind| kind.covers(&key.group_kind));
-                    named && within(grant, key).is_ok()
-                }
-                _ => self.reaches(key).is_ok(),
+        let covers = |patterns: &[KindPattern]| {
+            patterns.iter().any(|pattern| pattern.covers(&key.group_kind))
+        };
+        covers(&self.manifest.reads)
+            && covers(self.readable())
+            && match &self.grant {
+                Some(grant) => within(grant, key).is_ok(),
+                None => !is_sensitive(&key.group_kind),
             }
     }
 

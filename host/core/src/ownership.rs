@@ -6,7 +6,7 @@
 use crate::decision::{Difference, Manager};
 use crate::snapshot::Snapshot;
 use trimtab_compare::managed_fields::{self, Operation};
-use trimtab_json::Path;
+use trimtab_json::{Object, Path, Value};
 
 /// The field manager of every apply by Trimtab. `kubectl` and others show fields under it.
 pub const FIELD_MANAGER: &str = "trimtab";
@@ -25,6 +25,27 @@ pub(crate) fn is_ours(snapshot: &Snapshot) -> bool {
             && entry.operation == Operation::Apply
             && entry.subresource.is_none()
     })
+}
+
+/// Whether desired states anything that a field set can name, besides what the object is called.
+pub(crate) fn states_a_field(snapshot: &Snapshot) -> bool {
+    let Ok(desired) = trimtab_json::parse(&snapshot.desired.json) else { return false };
+    let states = |value: &Value<'_>, names: &[&str]| {
+        let members = value.as_object().into_iter().flat_map(Object::iter);
+        members.into_iter().any(|(name, value)| !names.contains(&name) && !value.is_null())
+    };
+    states(&desired, &["apiVersion", "kind", "metadata", "status"])
+        || desired.get("metadata").is_some_and(|value| states(value, &["name", "namespace"]))
+}
+
+/// A version in which managedFields name fields and that is not the declared one: of our own
+/// entry, if it does, else of the first of the others'.
+pub(crate) fn other_version(snapshot: &Snapshot) -> Option<String> {
+    let live = trimtab_json::parse(&snapshot.live_object()?.json).ok()?;
+    let declared = snapshot.gvk.api_version();
+    let others = || managed_fields::entries(&live).filter(|it| it.api_version != declared);
+    let ours = others().find(|entry| entry.manager == FIELD_MANAGER);
+    ours.or_else(|| others().next()).map(|entry| entry.api_version.to_owned())
 }
 
 /// The managers whose fields are named in this version, each once.

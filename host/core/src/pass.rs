@@ -3,7 +3,9 @@
 //! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
 
-use crate::budget::{self, Allowance};
+mod claim;
+
+use crate::budget::{self, Allowance, Amount, Over};
 use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
 use crate::denial::Accounts;
@@ -13,10 +15,13 @@ use crate::grant::{Power, Refusal};
 use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, is_sensitive};
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
-use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession, suspension};
+use crate::{
+    confirm, fight, gate, ignore, masked, ownership, reason, recreate, succession, suspension,
+};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,7 +97,16 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let judged = succeeded.as_ref().unwrap_or(snapshot);
         let (shown, ignored) = ignore::snapshot(judged).map_err(Outcome::Unknown)?;
         record.ignored = ignored;
-        let seen = self.compare(&shown, snapshot, record).await?;
+        let shown = match power.grant {
+            None if is_sensitive(&snapshot.key.group_kind) => {
+                Cow::Owned(masked::snapshot(&shown, self.redactor).map_err(Outcome::Unknown)?)
+            }
+            _ => shown,
+        };
+        let seen = match self.compare(&shown, snapshot, record).await {
+            Err(Outcome::InSync) => return self.take_over(power, snapshot, &shown, record).await,
+            seen => seen?,
+        };
         let real = self.confirm(power, snapshot, seen, record).await?;
         suspension::tell(snapshot, self.bounds.resumed_from.as_deref(), record)?;
         stand_off(snapshot, record)?;
@@ -162,7 +176,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 return Ok(Real { differences: seen, refused: Some(refused), rehearsed: None });
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
-                return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
+                return Err(self.carry_over(power, snapshot, &message, api_version, record).await);
             }
             Err(error) => return Err(not_confirmed(error, &seen)),
         };
@@ -170,7 +184,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let Confirmed { differences, unkept } = confirmed;
         if !unkept.is_empty() {
             let suspects = match confirm::needs_suspects(&unkept) {
-                true => self.cluster.suspects(probe.target()).await,
+                true => self.cluster.suspects(&probe).await,
                 false => Ok(Vec::new()),
             };
             record.findings.extend(confirm::findings(&unkept, &suspects));
@@ -186,46 +200,6 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             return Err(Outcome::InSyncByServer);
         }
         Ok(Real { differences, refused: None, rehearsed: Some(rehearsed) })
-    }
-
-    /// Nothing can be applied, not even by others, before managedFields name a version that is
-    /// served: rewritten where we may, and told otherwise.
-    async fn carry_over(
-        &self,
-        power: &Power,
-        snapshot: &Snapshot,
-        message: String,
-        version: &str,
-        record: &mut Record,
-    ) -> Outcome {
-        let text = format!(
-            "stale_managed_fields_version: {message}; managedFields of {} name {version}, which is no longer served",
-            ownership::managers_in(snapshot, version).join(", ")
-        );
-        let permit = match gate::carry_over(power, snapshot, version) {
-            Ok(permit) => permit,
-            Err(why) => {
-                return Outcome::Rejected(format!("{text}, and are left as they are: {why}"));
-            }
-        };
-        let changes = match permit.changes(snapshot, snapshot) {
-            Ok(changes) => changes,
-            Err(text) => return Outcome::Unknown(text),
-        };
-        record.planned.extend(changes.iter().map(|change| change.planned().clone()));
-        if let Err(over) = self.within_budget(&record.planned) {
-            return over;
-        }
-        for change in &changes {
-            match self.write_one(snapshot, change, record).await {
-                Ok(written) => record.after = Some(written),
-                Err(outcome) => return outcome,
-            }
-        }
-        Outcome::Waiting(format!(
-            "{text}; they were carried over to {}",
-            snapshot.gvk.api_version()
-        ))
     }
 
     async fn decide(
@@ -288,18 +262,27 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         })
     }
 
-    /// Takes what is going to be written out of the minute's budget, before any of it is written.
+    /// Takes what is going to be written out of the budgets, before any of it is written.
     fn within_budget(&self, planned: &[Planned]) -> Result<(), Outcome> {
-        let writes = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-        match self.bounds.allowance.take(writes) {
-            true => Ok(()),
-            false => Err(Outcome::OverBudget {
-                reason: format!(
-                    "{writes} writes are to be done, and budgets.writesPerMinute of the plugin's grant leaves fewer in this minute"
+        let count = |all: usize| u32::try_from(all).unwrap_or(u32::MAX);
+        let deletes = planned.iter().filter(|planned| planned.deletes()).count();
+        let amount = Amount { writes: count(planned.len()), deletes: count(deletes) };
+        self.bounds.allowance.take(amount).map_err(|over| {
+            let (reason, after) = match over {
+                Over::Writes => (
+                    format!(
+                        "{} writes are to be done, and budgets.writesPerMinute of the plugin's grant leaves fewer in this minute",
+                        amount.writes
+                    ),
+                    budget::LOOK_AGAIN_AFTER,
                 ),
-                after: budget::LOOK_AGAIN_AFTER,
-            }),
-        }
+                Over::Deletes => (
+                    "an object is to be deleted, and budgets.deletesPerHour of the plugin's grant leaves no deletion in this hour: if it is meant, let the grant have more".to_owned(),
+                    budget::LOOK_AGAIN_FOR_DELETES,
+                ),
+            };
+            Outcome::OverBudget { reason, after }
+        })
     }
 
     /// What a deletion takes with it belongs to the plan, and to the refusal.
@@ -362,7 +345,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             planned: change.planned(),
             revision: &record.revision,
         };
-        self.journal.intent(&intent).map_err(|error| Outcome::Failed {
+        self.journal.intent(&intent).await.map_err(|error| Outcome::Failed {
             message: format!("{error}; nothing was written"),
             retry_after: None,
         })?;
@@ -430,12 +413,13 @@ fn judgeable(snapshot: &Snapshot) -> Result<(), Outcome> {
     }
 }
 
-/// In a fight over these very differences nothing is decided before its pause is over.
+/// In a fight over these very differences, or over what we wrote ourselves, nothing is decided before
+/// its pause is over.
 fn stand_off(snapshot: &Snapshot, record: &mut Record) -> Result<(), Outcome> {
-    let Some(standoff) = snapshot.standoff.filter(|it| it.over == fight::signature(record)) else {
+    let Some(standoff) = snapshot.standoff.as_ref().filter(|it| it.concerns(record)) else {
         return Ok(());
     };
-    let reason = fight::reason(&record.differences);
+    let reason = fight::reason(&standoff.over, &record.differences);
     record.findings.push(Finding {
         name: "fight-detected".into(),
         severity: Severity::Warning,

@@ -1,6 +1,6 @@
 //! The pass, driven by scripted ports: what is called, what is written, how it ends.
 
-use crate::budget::Allowance;
+use crate::budget::{Allowance, Amount, Left};
 use crate::decision::{
     Action, ActionKind, Comparison, Condition, ConditionStatus, Decision, Difference,
     DifferenceKind, Finding, Severity, Verdict,
@@ -119,7 +119,7 @@ impl Cluster for Script {
         })
     }
 
-    async fn suspects(&self, _: &Target) -> Result<Vec<String>, String> {
+    async fn suspects(&self, _: &Probe) -> Result<Vec<String>, String> {
         self.note("suspects");
         Ok(vec!["webhook w".into()])
     }
@@ -131,7 +131,7 @@ impl Cluster for Script {
 }
 
 impl Journal for Script {
-    fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError> {
+    async fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError> {
         self.note(&format!("intent {}", intent.planned.action));
         if self.journal_works { Ok(()) } else { Err(JournalError("disk full".into())) }
     }
@@ -426,6 +426,39 @@ fn the_same_correction_again_and_again_is_a_fight_and_is_left_alone_for_a_while(
 }
 
 #[test]
+fn a_plugin_that_corrects_its_own_writes_is_stopped_until_somebody_else_writes() {
+    let mut fights = Fights::default();
+    let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    let mut value = 0;
+    // Each time it finds another value, which is its own of the time before.
+    let mut pass = |fights: &mut Fights, snapshot: &mut Snapshot| {
+        snapshot.now_ms += 1000;
+        snapshot.standoff = fights.standoff(snapshot.now_ms);
+        value += 1;
+        let live = Some(value.to_string().into_bytes());
+        let difference = Difference { live, ..difference("/data/a") };
+        let comparison = Ok(Comparison::Different(vec![difference]));
+        let record = Script { comparison, ..Script::drift() }.run(&enforce(), snapshot);
+        fights.ended(&record);
+        if let (Some(written), Live::Present(live)) = (record.written(), &mut snapshot.live) {
+            live.resource_version = written.resource_version;
+        }
+        record.outcome
+    };
+    for _ in 0..=fight::OWN_ROUNDS {
+        assert_eq!(pass(&mut fights, &mut snapshot), Outcome::Corrected);
+    }
+    for _ in 0..3 {
+        let outcome = pass(&mut fights, &mut snapshot);
+        let itself = |reason: &str| reason.contains("contradicts itself");
+        assert!(matches!(&outcome, Outcome::Contested { reason, .. } if itself(reason)));
+    }
+    let Live::Present(live) = &mut snapshot.live else { panic!("it is there") };
+    live.resource_version = "somebody-elses".into();
+    assert_eq!(pass(&mut fights, &mut snapshot), Outcome::Corrected);
+}
+
+#[test]
 fn an_object_is_not_made_anew_again_and_again() {
     let mut fights = Fights::default();
     let mut snapshot = recreatable("ConfigMap", "recreate");
@@ -506,7 +539,7 @@ fn managed_fields_of_a_version_that_is_gone_are_carried_over_where_we_may_and_to
     let gone = || Script {
         rehearsal: Err(ApplyError::ManagedInUnserved {
             message: "invalid group/version: v1".into(),
-            api_version: "v1".into(),
+            api_version: Some("v1".into()),
         }),
         ..Script::drift()
     };
@@ -521,6 +554,131 @@ fn managed_fields_of_a_version_that_is_gone_are_carried_over_where_we_may_and_to
     let record = script.run(&enforce(), &snapshot);
     assert!(matches!(record.outcome, Outcome::Waiting(_)), "{:?}", record.outcome);
     assert!(script.calls()[3].contains(r#""apiVersion":"v2""#), "{:?}", script.calls());
+}
+
+#[test]
+fn of_our_own_object_it_is_told_what_would_be_carried_over_where_nothing_is_written() {
+    let script = Script {
+        rehearsal: Err(ApplyError::ManagedInUnserved {
+            message: ".spec.a: field not declared in schema".into(),
+            api_version: None,
+        }),
+        ..Script::drift()
+    };
+    let mut snapshot = snapshot_of("ConfigMap", present("trimtab"));
+    snapshot.gvk.version = "v2".into();
+    let record = script.run(&power(None), &snapshot);
+    assert_eq!(record.outcome, Outcome::Observed);
+    assert_eq!(record.planned[0].paths, [succession::MANAGED_FIELDS_POINTER]);
+    assert!(record.findings[0].message.contains("trimtab name v1, in which"));
+    assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+}
+
+/// A grant that allows to adopt.
+fn adopting() -> Power {
+    let mut power = enforce();
+    power.grant.as_mut().unwrap().actions.insert(ActionKind::Adopt);
+    power
+}
+
+#[test]
+fn what_is_in_sync_and_was_never_ours_is_taken_over_once_where_the_grant_allows_to_adopt() {
+    let in_sync = || Script { comparison: Ok(Comparison::InSync), ..Script::drift() };
+    let theirs = snapshot_of("ConfigMap", present("kubectl"));
+    let script = in_sync();
+    let record = script.run(&adopting(), &theirs);
+    assert_eq!(record.outcome, Outcome::Corrected);
+    let calls = script.calls();
+    assert_eq!(calls[..3], ["compare", "rehearse by force", "intent adopt"]);
+    assert!(calls[3].starts_with("apply force=true") && calls.len() == 4, "{calls:?}");
+    let mut known = theirs.clone();
+    known.applied_uid = Some("u1".into());
+    let mut nothing = theirs.clone();
+    let json = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}"#;
+    nothing.desired =
+        Arc::new(Desired { json: json.to_vec().into(), ..Desired::clone(&nothing.desired) });
+    let observing = Power { grant: power(Some(Mode::Observe)).grant, ..adopting() };
+    for (power, snapshot) in [
+        (enforce(), theirs.clone()),
+        (observing, theirs),
+        (adopting(), snapshot_of("ConfigMap", present("trimtab"))),
+        (adopting(), known),
+        (adopting(), nothing),
+        (adopting(), snapshot_of("ConfigMap", Live::Absent)),
+    ] {
+        let script = in_sync();
+        assert_eq!(script.run(&power, &snapshot).outcome, Outcome::InSync);
+        assert_eq!(script.calls(), ["compare"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_over_stays_in_sync_and_is_told() {
+    let script = Script {
+        comparison: Ok(Comparison::InSync),
+        rehearsal: Err(ApplyError::Rejected("a policy says no".into())),
+        ..Script::drift()
+    };
+    let record = script.run(&adopting(), &snapshot_of("ConfigMap", present("kubectl")));
+    assert_eq!(record.outcome, Outcome::InSync);
+    assert!(record.findings[0].message.contains("a policy says no"), "{:?}", record.findings);
+    assert_eq!(script.calls(), ["compare", "rehearse by force"]);
+}
+
+/// A workload with these replicas, which these managers stated.
+fn scaled(managers: &str) -> Live {
+    let json = format!(
+        r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"c","namespace":"n","uid":"u1","resourceVersion":"7","managedFields":[{managers}]}},"spec":{{"paused":true,"replicas":6}}}}"#
+    );
+    Live::Present(LiveObject {
+        json: json.into_bytes().into(),
+        uid: "u1".into(),
+        resource_version: "7".into(),
+        deleting: false,
+    })
+}
+
+#[test]
+fn replicas_that_are_stated_no_longer_are_handed_over_before_they_are_let_go_of() {
+    let owner = |name: &str, operation: &str| {
+        format!(
+            r#"{{"manager":"{name}","operation":"{operation}","apiVersion":"apps/v1","fieldsV1":{{"f:spec":{{"f:paused":{{}},"f:replicas":{{}}}}}}}}"#
+        )
+    };
+    let calls = |managers: &str, desired: &str| {
+        let mut snapshot = snapshot_of("Deployment", scaled(managers));
+        snapshot.gvk = Gvk::from_api_version("apps/v1", "Deployment");
+        snapshot.key.group_kind = GroupKind::new("apps", "Deployment");
+        let json = format!(
+            r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"c"}},"spec":{desired}}}"#
+        );
+        let desired = Desired { json: json.into_bytes().into(), ..(*snapshot.desired).clone() };
+        snapshot.desired = Arc::new(desired);
+        let rehearsal = Ok(r#"{"spec":{"paused":false,"replicas":1}}"#.to_owned());
+        let differs = difference("/spec/paused");
+        let script = Script {
+            comparison: Ok(Comparison::Different(vec![differs])),
+            rehearsal,
+            ..Script::drift()
+        };
+        script.run(&enforce(), &snapshot);
+        script.calls().split_off(3)
+    };
+    let ours = owner("trimtab", "Apply");
+    let handed = calls(&ours, r#"{"paused":false}"#);
+    assert_eq!(handed.len(), 4, "{handed:?}");
+    let field = r#""fieldsV1":{"f:spec":{"f:paused":{}}}"#;
+    assert!(handed[1].starts_with("patch") && handed[1].contains(field), "{handed:?}");
+    assert!(handed[3].starts_with("apply") && handed[3].contains(r#""resourceVersion":"8""#));
+    let both = format!("{ours},{}", owner("autoscaler", "Update"));
+    for (managers, desired) in [
+        (ours.as_str(), r#"{"paused":false,"replicas":2}"#),
+        (&both, r#"{"paused":false}"#),
+        (&owner("kubectl", "Update"), r#"{"paused":false}"#),
+    ] {
+        let calls = calls(managers, desired);
+        assert!(calls.len() == 2 && calls[1].starts_with("apply"), "{calls:?}");
+    }
 }
 
 #[test]
@@ -746,6 +904,69 @@ fn no_value_of_a_secret_is_in_its_record() {
 }
 
 #[test]
+fn a_plugin_without_a_grant_sees_no_value_of_a_secret() {
+    /// Tells what it was shown.
+    struct Curious(Mutex<String>, Script);
+
+    impl Judge for Curious {
+        async fn compare(&self, shown: &Snapshot) -> Result<Comparison, PluginFault> {
+            let live = shown.live_object().map(|live| live.json.to_vec()).unwrap_or_default();
+            let seen = [&*shown.desired.json, &live].concat();
+            *self.0.lock().unwrap() = String::from_utf8(seen).unwrap();
+            self.1.compare(shown).await
+        }
+
+        async fn decide(&self, _: &Snapshot, _: &[Difference]) -> Result<Verdict, PluginFault> {
+            self.1.verdict.clone()
+        }
+    }
+
+    let shown = |power: &Power, kind: &str| {
+        let curious = Curious(Mutex::default(), Script::drift());
+        let world = World {
+            judge: &curious,
+            cluster: &curious.1,
+            journal: &curious.1,
+            clock: &curious.1,
+            redactor: &Redactor::new([0; 32]),
+            bounds: &Bounds::default(),
+        };
+        let snapshot = snapshot_of(kind, present("trimtab"));
+        let record = futures::executor::block_on(world.pass(power, &snapshot, Trigger::Watch));
+        (curious.0.into_inner().unwrap(), record)
+    };
+    let value = r#""stray":"x > 1""#;
+    for (power, kind, sees) in [
+        (power(None), "Secret", false),
+        (power(None), "ConfigMap", true),
+        (enforce(), "Secret", true),
+    ] {
+        let (seen, record) = shown(&power, kind);
+        assert_eq!(seen.contains(value), sees, "{kind}: {seen}");
+        assert!(!record.differences.is_empty(), "{record:?}");
+    }
+}
+
+#[test]
+fn what_a_plugin_says_of_a_secret_is_where_and_what_the_objects_have_there() {
+    let mut carrying = difference("/metadata/name");
+    carrying.desired = Some(br#""2retnuh""#.to_vec());
+    carrying.immutable = Some("/2retnuh".into());
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![difference("/data/2retnuh"), carrying])),
+        rehearsal: Err(ApplyError::Forbidden("no".into())),
+        ..Script::drift()
+    };
+    let record = script.run(&enforce(), &snapshot_of("Secret", present("trimtab")));
+    let [seen] = &record.differences[..] else { panic!("{:?}", record.differences) };
+    assert_eq!(seen.path, "/metadata/name");
+    assert_eq!(seen.desired.as_deref(), Some(br#""c""#.as_slice()));
+    assert_eq!(seen.immutable, None);
+    let shown = format!("{record:?}");
+    assert!(!shown.contains("2retnuh"), "{shown}");
+}
+
+#[test]
 fn the_words_of_a_plugin_that_read_a_secret_are_withheld() {
     let words = "the password is hunter2hunter2";
     let secret: Arc<[u8]> = br#"{"data":{"pw":"aHVudGVyMmh1bnRlcjI="}}"#.as_slice().into();
@@ -804,10 +1025,11 @@ fn the_words_of_a_plugin_that_read_a_secret_are_withheld() {
 #[test]
 fn an_object_over_its_plugins_budget_waits_and_nothing_is_written() {
     let mut script = Script::drift();
-    let left = Arc::new(std::sync::atomic::AtomicU32::new(1));
+    let left = Left { writes: Arc::new(1.into()), deletes: Arc::default() };
     script.bounds.allowance = Allowance::of(left.clone());
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));
-    assert_eq!((record.outcome, script.bounds.allowance.taken()), (Outcome::Corrected, 1));
+    let taken = Amount { writes: 1, deletes: 0 };
+    assert_eq!((record.outcome, script.bounds.allowance.taken()), (Outcome::Corrected, taken));
     let mut script = Script::drift();
     script.bounds.allowance = Allowance::of(left);
     let record = script.run(&enforce(), &snapshot_of("ConfigMap", present("trimtab")));

@@ -98,14 +98,15 @@ pub enum ApplyError {
     /// The change cannot be rehearsed: an admission webhook supports no dry run.
     #[error("no dry run is possible: {0}")]
     NoDryRun(String),
-    /// managedFields of the live object name fields in a version that the server no longer
-    /// serves, and it refuses every apply until they are rewritten.
+    /// managedFields of the live object name fields in a version in which the server cannot read
+    /// it: one that it no longer serves, or whose schema lacks a field that the object has. It
+    /// refuses every apply until they are rewritten.
     #[error("{message}")]
     ManagedInUnserved {
         /// The server's words.
         message: String,
-        /// The version, as `group/version`.
-        api_version: String,
+        /// The version, as `group/version`, where the server says which.
+        api_version: Option<String>,
     },
     /// The server is busy, unreachable, or answered with an error of its own; the delay is the
     /// server's `Retry-After`.
@@ -142,16 +143,13 @@ pub trait Cluster {
     /// Does what the gate let through. Takes a [`Change`], which only the gate makes.
     fn write(&self, change: &Change) -> impl Future<Output = Result<Written, ApplyError>> + Send;
 
-    /// Which admission webhooks and policies may change an update of this object on its way in:
-    /// candidates by their rules, for people.
+    /// Which admission webhooks and policies may change what is applied on its way in: candidates
+    /// by their rules, selectors and conditions, for people.
     ///
     /// # Errors
     /// They cannot be listed, and why.
-    fn suspects(
-        &self,
-        target: &Target,
-    ) -> impl Future<Output = Result<Vec<String>, String>> + Send {
-        let _ = target;
+    fn suspects(&self, probe: &Probe) -> impl Future<Output = Result<Vec<String>, String>> + Send {
+        let _ = probe;
         async { Ok(Vec::new()) }
     }
 
@@ -174,7 +172,7 @@ pub trait Journal {
     ///
     /// # Errors
     /// The write must not begin.
-    fn intent(&self, intent: &Intent<'_>) -> Result<(), JournalError>;
+    fn intent(&self, intent: &Intent<'_>) -> impl Future<Output = Result<(), JournalError>> + Send;
 }
 
 /// Time for measurements; the pass's own time is in the snapshot.

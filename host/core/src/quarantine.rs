@@ -121,6 +121,19 @@ pub struct Health {
 }
 
 impl Health {
+    /// That of a build which a host before this one did not call. A pause ends no later than it would
+    /// if it began now, whatever happened to the clock meanwhile.
+    pub fn resumed(standing: Standing, last_fault: String, now_ms: u64) -> Self {
+        let standing = match standing {
+            Standing::Quarantined { until_ms, pause, .. } => {
+                let until_ms = until_ms.min(now_ms.saturating_add(millis(pause)));
+                Standing::Quarantined { until_ms, pause, probing: false }
+            }
+            other => other,
+        };
+        Self { standing, last_fault: Some(last_fault), ..Self::default() }
+    }
+
     /// Whether it is called.
     pub fn standing(&self) -> &Standing {
         &self.standing
@@ -214,7 +227,7 @@ impl Health {
             }
             _ => return Turn::Same,
         };
-        let until_ms = now_ms + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        let until_ms = now_ms.saturating_add(millis(pause));
         self.standing = Standing::Quarantined { until_ms, pause, probing: false };
         Turn::Quarantined(pause)
     }
@@ -225,6 +238,10 @@ impl Health {
         self.over.clear();
         std::mem::take(&mut self.standing) != Standing::Serving
     }
+}
+
+fn millis(pause: Duration) -> u64 {
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -299,6 +316,22 @@ mod tests {
         assert_eq!(health.may(now), May::Probe);
         assert_eq!(health.ended(&key("a"), Some(Ok(())), now), Turn::Serving);
         assert_eq!(health.may(now), May::Call);
+    }
+
+    #[test]
+    fn a_pause_goes_on_where_a_host_before_left_it_and_grows_from_there() {
+        let pause = FIRST_PAUSE * 4;
+        let standing = |until_ms| Standing::Quarantined { until_ms, pause, probing: true };
+        let mut health = Health::resumed(standing(100_000), "trapped".into(), 40_000);
+        assert_eq!(health.may(40_000), May::Wait(Some(Duration::from_secs(60))));
+        assert_eq!(health.may(100_000), May::Probe, "the probe of the host before counts no more");
+        assert_eq!(health.ended(&key("a"), TRAP, 100_000), Turn::Quarantined(pause * 2));
+        // The clock was set back by a year.
+        let mut health = Health::resumed(standing(u64::MAX), "trapped".into(), 0);
+        assert_eq!(health.may(0), May::Wait(Some(pause)));
+        let mut refused = Health::resumed(Standing::Refused, "not pure".into(), 0);
+        assert_eq!(refused.may(u64::MAX), May::Wait(None));
+        assert!(refused.release());
     }
 
     #[test]

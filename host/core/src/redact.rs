@@ -210,7 +210,7 @@ fn telling(value: &str) -> Option<Box<str>> {
 }
 
 /// Whether the value at this path must not be shown, whatever it is.
-fn hides(kind: &GroupKind, path: &str) -> bool {
+pub(crate) fn hides(kind: &GroupKind, path: &str) -> bool {
     let within = |place: &str| {
         path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };

@@ -7,10 +7,10 @@
 
 use crate::decision::{Action, Comparison, Decision, Difference, Verdict};
 use crate::grant::Refusal;
-use crate::redact::is_sensitive;
+use crate::redact::{self, is_sensitive};
 use crate::snapshot::Snapshot;
 use std::sync::Arc;
-use trimtab_json::{Path, Value};
+use trimtab_json::{Path, Step, Value};
 
 /// Stands in for a plugin's words.
 pub(crate) const WITHHELD: &str = "(withheld: the plugin saw a Secret)";
@@ -18,6 +18,8 @@ pub(crate) const WITHHELD: &str = "(withheld: the plugin saw a Secret)";
 pub(crate) const REFUSED: &str = "SecretInContent";
 /// Shorter values are words that occur anywhere.
 const SHORTEST: usize = 8;
+/// Of a value without its punctuation: what is left of it may be a word sooner.
+const SHORTEST_SQUEEZED: usize = 12;
 
 /// Which Secrets a plugin saw in a pass.
 #[derive(Clone, Debug, Default)]
@@ -52,17 +54,28 @@ impl Taint {
         }
     }
 
-    /// The differences that lie where one of the objects has something, or all without a taint: a
-    /// path of a plugin's own making says what it likes.
+    /// The differences, all as they are without a taint; else those that lie where one of the
+    /// objects has something, with the values that the objects have there: a path or a value of a
+    /// plugin's own making says what it likes.
     pub(crate) fn differences(
         &self,
         differences: Vec<Difference>,
         snapshot: &Snapshot,
     ) -> Vec<Difference> {
-        if !self.has_read() {
+        if !self.is_tainted() {
             return differences;
         }
-        differences.into_iter().filter(|it| exists(&it.path, snapshot)).collect()
+        let places = Places::of(snapshot);
+        let known = |mut it: Difference| {
+            it.immutable = it.immutable.filter(|path| places.have(path));
+            // Values of a Secret's data are never shown, and may be in another spelling there.
+            if !redact::hides(&snapshot.key.group_kind, &it.path) {
+                it.desired = it.desired.and_then(|_| value(places.desired.as_ref(), &it.path));
+                it.live = it.live.and_then(|_| value(places.live.as_ref(), &it.path));
+            }
+            it
+        };
+        differences.into_iter().filter(|it| places.have(&it.path)).map(known).collect()
     }
 
     /// A verdict without the plugin's words.
@@ -129,10 +142,11 @@ impl Taint {
                 "withheld".clone_into(name);
             }
         };
+        let places = Places::of(snapshot);
         for action in &mut decision.actions {
             match action {
                 Action::Leave(reason) => WITHHELD.clone_into(reason),
-                Action::RemoveFields(paths) => paths.retain(|path| exists(path, snapshot)),
+                Action::RemoveFields(paths) => paths.retain(|path| places.have(path)),
                 _ => {}
             }
         }
@@ -144,27 +158,58 @@ impl Taint {
         for finding in &mut decision.findings {
             WITHHELD.clone_into(&mut finding.message);
             named(&mut finding.name);
-            finding.path = finding.path.take().filter(|path| exists(path, snapshot));
+            finding.path = finding.path.take().filter(|path| places.have(path));
         }
         decision
     }
 }
 
-/// Whether desired or live has something at this path.
-fn exists(path: &str, snapshot: &Snapshot) -> bool {
-    let Ok(path) = Path::parse(path) else { return false };
-    let live = snapshot.live_object().map(|live| &*live.json);
-    [Some(&*snapshot.desired.json), live]
-        .into_iter()
-        .flatten()
-        .filter_map(|json| trimtab_json::parse(json).ok())
-        .any(|object| path.resolve(&object).is_some())
+/// Where desired or live has something: a path that leads there says nothing new.
+struct Places<'s> {
+    desired: Option<Value<'s>>,
+    live: Option<Value<'s>>,
+}
+
+impl<'s> Places<'s> {
+    fn of(snapshot: &'s Snapshot) -> Self {
+        let live = snapshot.live_object();
+        Self {
+            desired: trimtab_json::parse(&snapshot.desired.json).ok(),
+            live: live.and_then(|live| trimtab_json::parse(&live.json).ok()),
+        }
+    }
+
+    fn have(&self, path: &str) -> bool {
+        let Ok(path) = Path::parse(path) else { return false };
+        // What a Secret states as `stringData` is compared, and told, as the `data` that it becomes.
+        let written = match path.steps() {
+            [Step::Field(section), rest @ ..] if section == "data" => {
+                let section = [Step::Field("stringData".into())];
+                Some(section.iter().chain(rest).cloned().collect::<Path>())
+            }
+            _ => None,
+        };
+        let both = || [&self.desired, &self.live].into_iter().flatten();
+        [Some(path), written]
+            .iter()
+            .flatten()
+            .any(|path| both().any(|object| path.resolve(object).is_some()))
+    }
+}
+
+/// JSON text of what stands there.
+fn value(object: Option<&Value<'_>>, path: &str) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    trimtab_json::write(Path::parse(path).ok()?.resolve(object?)?, &mut text);
+    Some(text)
 }
 
 /// Secret values in the spellings that are looked for.
 #[derive(Default)]
 struct Values {
     needles: Vec<Vec<u8>>,
+    /// The same, letters and digits alone: a value with something between them is found so.
+    squeezed: Vec<Vec<u8>>,
 }
 
 impl Values {
@@ -199,6 +244,8 @@ impl Values {
         }
         self.needles.sort();
         self.needles.dedup();
+        self.squeezed = self.needles.iter().map(|needle| squeezed(needle)).collect();
+        self.squeezed.retain(|needle| needle.len() >= SHORTEST_SQUEEZED);
     }
 
     /// Whether a key or a text of the tree holds one of them.
@@ -213,10 +260,16 @@ impl Values {
     }
 
     fn are_in_text(&self, text: &[u8]) -> bool {
-        self.needles
-            .iter()
-            .any(|needle| text.windows(needle.len()).any(|window| window == needle.as_slice()))
+        let among = |needles: &[Vec<u8>], text: &[u8]| {
+            let stands = |needle: &Vec<u8>| text.windows(needle.len()).any(|it| it == &needle[..]);
+            needles.iter().any(stands)
+        };
+        among(&self.needles, text) || among(&self.squeezed, &squeezed(text))
     }
+}
+
+fn squeezed(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(u8::is_ascii_alphanumeric).collect()
 }
 
 #[cfg(test)]
@@ -239,6 +292,8 @@ mod tests {
             "636F727265637420686F727365",
             "esroh tcerroc",
             "\\u0063orrect horse",
+            "c.o.r.r.e.c.t. .h.o.r.s.e",
+            "correct-horse",
         ] {
             assert!(found(text), "{text}");
         }

@@ -146,15 +146,22 @@ impl Cluster for Writer {
     async fn rehearse(&self, probe: &Probe) -> Result<Arc<[u8]>, ApplyError> {
         let target = probe.target();
         let (kind, path) = self.locate(target)?;
-        let path = format!("{}&dryRun=All", apply_path(&path, probe.force()));
+        let (asked, path, form) = match probe.patches() {
+            false => (Asked::Apply, apply_path(&path, probe.force()), APPLY),
+            true => (Asked::Patch, patch_path(&path), JSON_PATCH),
+        };
         let body = Bytes::copy_from_slice(probe.body());
-        let call = Call::send(Verb::Rehearse, Method::PATCH, path, APPLY, body);
-        Ok(self.send(target, Asked::Apply, call, &kind).await?[..].into())
+        let path = format!("{path}&dryRun=All");
+        let call = Call::send(Verb::Rehearse, Method::PATCH, path, form, body);
+        Ok(self.send(target, asked, call, &kind).await?[..].into())
     }
 
-    async fn suspects(&self, target: &Target) -> Result<Vec<String>, String> {
+    async fn suspects(&self, probe: &Probe) -> Result<Vec<String>, String> {
+        let target = probe.target();
         let (kind, _) = self.locate(target).map_err(|error| error.to_string())?;
-        self.suspects.of(&self.store, &kind, target.key.namespace.as_deref()).await
+        let live = self.store.live(&target.key, &target.gvk);
+        let live = live.object().map(|live| &*live.json);
+        self.suspects.of(&self.store, &kind, target, live, probe.body()).await
     }
 
     async fn dependents(&self, target: &Target, live: &[u8]) -> Vec<String> {
@@ -186,9 +193,7 @@ impl Cluster for Writer {
                 (Asked::ApplyStatus, call)
             }
             Effect::Patch { body } => {
-                // Not strict: a patch of ours only removes, and what is unknown in the rest is not
-                // its fault; besides, that refusal would quote the whole object.
-                let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Warn");
+                let path = patch_path(&path);
                 (
                     Asked::Patch,
                     Call::send(Verb::Patch, Method::PATCH, path, JSON_PATCH, bytes(body)),
@@ -203,6 +208,12 @@ impl Cluster for Writer {
         self.store.observe_written(&target.key, &answer);
         Ok(Written::Object(answer[..].into()))
     }
+}
+
+/// Not strict: a patch of ours that is written only removes, and what is unknown in the rest is not
+/// its fault; besides, that refusal would quote the whole object.
+fn patch_path(path: &str) -> String {
+    format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Warn")
 }
 
 fn apply_path(path: &str, force: bool) -> String {

@@ -6,7 +6,8 @@
 //! documents.
 //!
 //! This is the only user of the crate kube, of which it uses the client alone: authentication,
-//! TLS, kubeconfig. Objects stay the bytes that the server sent; no tree is made of them here.
+//! TLS, kubeconfig. Objects stay the bytes that the server sent; no tree is made of them here. What
+//! the bytes say is read by `host/wire`.
 //!
 //! This crate never
 //! - writes anything but what a `Change` says, which only core's gate can make,
@@ -23,21 +24,19 @@ mod address;
 mod connect;
 mod counts;
 mod request;
-mod status;
 
 mod discovery;
 mod schema;
 
 mod backoff;
-mod decode;
-mod entry;
 mod events;
 mod feed;
-mod lines;
 mod list;
-mod version;
 mod view;
 mod watch;
+
+// What the server's bytes say is read there.
+use trimtab_wire::{decode, entry, lines, status, version};
 
 mod dependents;
 mod impersonate;
@@ -53,6 +52,6 @@ pub use events::{Event, Events};
 pub use made::ShardObject;
 pub use request::{ApiServer, RequestError, RequestFailure};
 pub use schema::SchemaIndex;
-pub use status::{Cause, Status};
 pub use store::{Options, Store};
+pub use trimtab_wire::status::{Cause, Status};
 pub use view::Health;

@@ -9,7 +9,6 @@ use crate::request::{RequestError, RequestFailure};
 use crate::status::{Cause, Status};
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::ports::{ApplyError, OwnedField};
-use trimtab_core::reason::STALE_MANAGED_FIELDS;
 
 /// The longest text of a refusal that goes into records, in characters: the longest real ones name
 /// a few dozen invalid fields.
@@ -55,7 +54,10 @@ fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> Ap
         retry_after: status.retry_after,
     };
     if let Some(api_version) = unserved(&status.message) {
-        return ApplyError::ManagedInUnserved { message: message(), api_version };
+        return ApplyError::ManagedInUnserved {
+            message: message(),
+            api_version: Some(api_version),
+        };
     }
     match status.code {
         409 if status.has_cause("FieldManagerConflict") => {
@@ -90,11 +92,10 @@ fn refused(status: &Status, asked: Asked, kind: &ApiKind, key: &ObjectKey) -> Ap
         500 if is_shape(&status.message) => {
             ApplyError::Rejected(format!("{}{}", shape_word(&status.message), message()))
         }
-        // And what managedFields remember in a version that has other fields, or is not served.
-        500 if is_old_version(&status.message) => ApplyError::Rejected(format!(
-            "{STALE_MANAGED_FIELDS}: {}; metadata.managedFields has entries of an API version with another schema or of one that is not served any more: remove them, or set their apiVersion to the one that is declared (kubectl edit --show-managed-fields)",
-            message()
-        )),
+        // And what managedFields remember in a version that has other fields.
+        500 if is_old_version(&status.message) => {
+            ApplyError::ManagedInUnserved { message: message(), api_version: None }
+        }
         400..=499 => ApplyError::Rejected(message()),
         _ => unavailable(),
     }
@@ -203,8 +204,7 @@ fn shape_word(text: &str) -> &'static str {
 
 /// Whether the server cannot read what managedFields remember of an object.
 fn is_old_version(text: &str) -> bool {
-    text.contains("request to convert CR to an invalid group/version")
-        || text.contains("field not declared in schema")
+    text.contains("field not declared in schema")
 }
 
 /// `conflict with "kubectl" with subresource "status" using apps/v1` at `.spec.replicas`.

@@ -82,7 +82,7 @@ pub(crate) async fn watch(
             }
         }
         let received = Instant::now();
-        while let Some(line) = lines.next() {
+        while let Some(line) = lines.next_line() {
             if let Some(end) = take(view, line, received, position) {
                 return end;
             }

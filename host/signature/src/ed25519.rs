@@ -9,7 +9,18 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 pub struct PublicKey(pub(crate) [u8; 32]);
 
 impl PublicKey {
-    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+    /// The key of these bytes, as RFC 8032 has them.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes, as RFC 8032 has them.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Whether this key's holder signed this message.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
     }
 }
@@ -29,7 +40,10 @@ impl Pair {
     }
 
     /// From a seed alone.
-    pub(crate) fn from_seed(seed: &[u8; 32]) -> Result<Self, Fault> {
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, Fault> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed)
             .map_err(|error| Fault::Damaged(error.to_string()))?;
         let mut public = [0; 32];
@@ -42,7 +56,8 @@ impl Pair {
         self.public
     }
 
-    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+    /// The signature of this message.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         let mut signature = [0; 64];
         signature.copy_from_slice(self.pair.sign(message).as_ref());
         signature

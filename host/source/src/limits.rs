@@ -82,3 +82,7 @@ pub const MAX_REQUEST_BYTES: usize = 8 << 20;
 
 /// Signs of a server's words that are shown.
 pub const MAX_WORDS: usize = 300;
+
+/// Bytes of unpacked objects that are kept while a mirror is read, since others are told as their
+/// differences. Freed with the reading.
+pub const DELTA_CACHE_BYTES: usize = 32 << 20;

@@ -6,10 +6,8 @@
 mod cli;
 mod cmd;
 
-mod config;
 mod engine;
 mod generic;
-mod grants;
 mod journal;
 mod made;
 mod plugins;
@@ -20,12 +18,14 @@ mod schemas;
 mod secrets;
 mod signing;
 mod sources;
+mod state;
 mod suspension;
 
 mod output;
 mod timestamp;
 
 use clap::Parser as _;
+use trimtab_settings::{config, grants};
 
 fn main() -> std::process::ExitCode {
     cli::Cli::parse().run()

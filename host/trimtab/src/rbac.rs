@@ -12,6 +12,7 @@ use trimtab_core::grant::{Grant, Mode, Namespaces, Power};
 use trimtab_core::identity::{Digest, GroupKind};
 use trimtab_core::placing::Scope;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
+use trimtab_core::redact::is_sensitive;
 use trimtab_core::terms::Account;
 
 /// A verb of RBAC, in the order in which rules list them.
@@ -42,8 +43,11 @@ impl Right {
 const READ: [Right; 3] = [Right::Get, Right::List, Right::Watch];
 /// Where the host asks who overwrites a declared value.
 const ADMISSION: &str = "admissionregistration.k8s.io";
-const ADMISSION_RESOURCES: [&str; 2] =
-    ["mutatingadmissionpolicies", "mutatingwebhookconfigurations"];
+const ADMISSION_RESOURCES: [&str; 3] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+];
 
 /// One rule of a Role or ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -169,11 +173,12 @@ impl Needs {
                 self.want(&None, target, &observes, resources);
             }
         }
-        let Some(grant) = &power.grant else { return };
-        let reads = targets(&both(&power.manifest.reads, &grant.kinds), declared);
-        for target in &reads {
+        let reads = targets(&both(&power.manifest.reads, power.readable()), declared);
+        let secret = |target: &&Target| matches!(target, Target::Kind(kind) if is_sensitive(kind));
+        for target in reads.iter().filter(|target| power.grant.is_some() || !secret(target)) {
             self.want(&None, target, &READ, resources);
         }
+        let Some(grant) = &power.grant else { return };
         let granted = targets(&both(&power.manifest.claims, &grant.kinds), declared);
         for target in granted.iter().filter(|target| serves(target)) {
             if !matches!(target, Target::Kind(_)) {

@@ -182,7 +182,7 @@ impl Clock for Started {
 struct NoJournal;
 
 impl Journal for NoJournal {
-    fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
+    async fn intent(&self, _: &Intent<'_>) -> Result<(), JournalError> {
         Err(JournalError("this command writes nothing".into()))
     }
 }

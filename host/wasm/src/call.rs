@@ -1,15 +1,17 @@
-//! One call's own state: what it has used so far, what it may read, and its log.
+//! A pass's own state in the sandbox: what a call has used so far, what it may read, and its log.
 //!
-//! Made for one `compare` or `decide` and dropped after it. Implements the two imports that a
+//! Made for one snapshot and dropped with its instance; `compare` and `decide` each begin anew, but
+//! for memory. Implements the two imports that a
 //! guest has. A guest that may have seen a Secret (the object is one, or it read one) loses its
 //! log: free text could carry the values out.
 
 use crate::bindings::trimtab::plugin::{log, lookup, types};
 use crate::text::printable;
-use crate::{Limits, LookupError, Lookups, limits};
+use crate::wasi::Wasi;
+use crate::{Guards, Limits, LookupError, Lookups, limits};
 use std::sync::Arc;
 use trimtab_core::identity::{GroupKind, ObjectKey};
-use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
+use trimtab_core::plugin::{KindPattern, PluginIdentity};
 use trimtab_core::redact::is_sensitive;
 use trimtab_core::snapshot::Snapshot;
 use wasmtime::{Engine, ResourceLimiter, Store};
@@ -20,10 +22,11 @@ const MAX_QUERY_PART_BYTES: usize = 253;
 /// The store's data.
 pub(crate) struct Call {
     pub(crate) meter: Meter,
+    pub(crate) wasi: Wasi,
     limits: Limits,
     plugin: Arc<PluginIdentity>,
     object: ObjectKey,
-    reads: Vec<KindPattern>,
+    reads: Arc<[KindPattern]>,
     lookups: Arc<dyn Lookups>,
     lookups_left: u32,
     lookup_bytes_left: usize,
@@ -48,15 +51,16 @@ impl Call {
     pub(crate) fn new(
         limits: Limits,
         plugin: Arc<PluginIdentity>,
-        manifest: &PluginManifest,
+        reads: Arc<[KindPattern]>,
         snapshot: &Snapshot,
         lookups: Arc<dyn Lookups>,
     ) -> Self {
         Self {
             meter: Meter { memory_left: limits.memory_bytes, exceeded: None },
+            wasi: Wasi::default(),
             plugin,
             object: snapshot.key.clone(),
-            reads: manifest.reads.clone(),
+            reads,
             lookups,
             lookups_left: limits.lookups,
             lookup_bytes_left: limits.lookup_bytes,
@@ -77,17 +81,31 @@ impl Call {
     }
 
     /// A fresh store with every limit in force.
-    pub(crate) fn into_store(self, engine: &Engine) -> Store<Self> {
-        let limits = self.limits;
+    pub(crate) fn into_store(self, engine: &Engine, guards: Guards) -> Store<Self> {
+        let handles = self.limits.handles;
         let mut store = Store::new(engine, self);
-        store.limiter(|call| &mut call.meter);
+        if guards.limiter {
+            store.limiter(|call| &mut call.meter);
+        }
+        store.epoch_deadline_trap();
+        store.set_max_component_handles(handles);
+        Self::begin(&mut store);
+        store
+    }
+
+    /// Gives a call its time, its bytes, its reads and its log.
+    pub(crate) fn begin(store: &mut Store<Self>) {
+        let call = store.data_mut();
+        let limits = call.limits;
+        call.lookups_left = limits.lookups;
+        call.lookup_bytes_left = limits.lookup_bytes;
+        call.log.lines_left = limits.log_lines;
+        call.log.bytes_left = limits.log_bytes;
+        call.log.last_error = None;
         // One tick more: the current one is partly over.
         let ticks = limits.wall_time.as_millis().div_ceil(limits::TICK.as_millis()) + 1;
         store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
-        store.epoch_deadline_trap();
         store.set_hostcall_fuel(limits.hostcall_fuel);
-        store.set_max_component_handles(limits.handles);
-        store
     }
 
     /// The guest's last line at level error: a panic's text, where the SDK's hook sent it.
@@ -97,10 +115,11 @@ impl Call {
 
     /// Says how many lines were dropped, once, after the call.
     pub(crate) fn finish_log(&mut self) {
-        if self.log.dropped > 0 {
+        let dropped = std::mem::take(&mut self.log.dropped);
+        if dropped > 0 {
             tracing::warn!(
                 target: "trimtab::plugin",
-                plugin = %self.plugin.name, object = %self.object, dropped = self.log.dropped,
+                plugin = %self.plugin.name, object = %self.object, dropped,
                 "the plugin logged more than its limit; the further lines are dropped"
             );
         }
@@ -203,7 +222,7 @@ fn refusal(error: LookupError) -> lookup::LookupError {
 }
 
 impl Meter {
-    fn exceed(&mut self, what: String) -> wasmtime::Error {
+    pub(crate) fn exceed(&mut self, what: String) -> wasmtime::Error {
         let error = wasmtime::Error::msg(what.clone());
         self.exceeded.get_or_insert(what);
         error

@@ -1,16 +1,16 @@
 //! From a component's bytes to machine code: in this process, or in a worker of its own.
 //!
 //! A compiler is a large program that a stranger's file drives. In production it runs as a process
-//! that holds nothing: an empty environment, no files that it may open, no network, limits on
-//! memory, processor and wall time, and an end with the one file that it was made for. What it
-//! gives back is trusted as the compiler's own output is, and by nobody else: it comes through a
-//! pipe that only the two hold.
+//! that holds nothing: an empty environment, no files that it may open, no network, few system calls,
+//! limits on memory, processor and wall time (`confine.rs`), and an end with the one file that it was
+//! made for. What it gives back is trusted as the compiler's own output is, and by nobody else: it
+//! comes through a pipe that only the two hold.
 //!
 //! [`Compiler::Worker`] names the program that calls [`compile_worker`]; `trimtab` is its own.
 
 use crate::plugin::compile_error;
 use crate::text::printable;
-use crate::{Error, MAX_COMPONENT_BYTES, limits, sandbox};
+use crate::{Error, MAX_COMPONENT_BYTES, confine, limits, sandbox};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -18,18 +18,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use wasmtime::Engine;
 
-/// Writable memory of a worker, in bytes. Compiling 4 MiB, the largest file that is looked at,
-/// takes about a quarter.
-const WORKER_MEMORY_BYTES: u64 = 1 << 30;
-
-/// Processor time of a worker, in seconds: 4 MiB take about two.
-const WORKER_CPU_SECONDS: u64 = 20;
-
 /// Wall time of a worker: what a loaded machine makes of its processor time.
 const WORKER_WALL_TIME: Duration = Duration::from_secs(60);
 
-/// Files that a worker may hold open: its three streams and none besides.
-const WORKER_FILES: u64 = 3;
+/// How the runtime words why it aborts, on standard error. Tests hold it to the first.
+const ALLOCATION_FAILED: &str = "memory allocation of";
+const STACK_OVERFLOWED: &str = "has overflowed its stack";
 
 /// How often an end is looked for.
 const POLL: Duration = Duration::from_millis(2);
@@ -128,16 +122,25 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     }
 }
 
+/// Why a worker ended without code, with the limit by its name.
 fn ended(status: ExitStatus, said: String) -> String {
+    use rustix::process::Signal;
     use std::os::unix::process::ExitStatusExt as _;
-    let signal = status.signal().and_then(rustix::process::Signal::from_named_raw);
-    match signal {
-        Some(rustix::process::Signal::XCPU | rustix::process::Signal::KILL) => {
-            format!("compiling it takes more than {WORKER_CPU_SECONDS} s of processor time")
+    match status.signal().and_then(Signal::from_named_raw) {
+        Some(Signal::XCPU) => {
+            format!("compiling it takes more than {} s of processor time", confine::CPU_SECONDS)
         }
-        Some(rustix::process::Signal::ABORT) => {
-            let most = WORKER_MEMORY_BYTES >> 20;
-            format!("compiling it takes more than {most} MiB of memory")
+        Some(Signal::ABORT) if said.contains(ALLOCATION_FAILED) => {
+            format!("compiling it takes more than {} MiB of memory", confine::MEMORY_BYTES >> 20)
+        }
+        Some(Signal::ABORT) if said.contains(STACK_OVERFLOWED) => {
+            "compiling it takes more stack than the compiler has: it nests too deeply".into()
+        }
+        Some(Signal::SYS) => {
+            "the compiler made a system call that compiling does not need, and was killed: do not trust this file".into()
+        }
+        Some(Signal::KILL) => {
+            "the compiler was killed from outside, perhaps since the machine is short of memory: put the file in again".into()
         }
         _ if said.is_empty() => format!("the compiler ended with {status}"),
         _ => said,
@@ -151,47 +154,30 @@ fn ended(status: ExitStatus, said: String) -> String {
 /// [`Error::Sandbox`] if something cannot be given up, else why the file does not compile.
 pub fn compile_worker(input: impl Read, mut output: impl Write) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Sandbox(format!("the worker: {error}"));
-    give_up()?;
-    let bytes = all(input, MAX_COMPONENT_BYTES as u64).map_err(|error| failed(&error))?;
+    confine::limit()?;
     let engine = Engine::new(&sandbox::compile_config()).map_err(|error| failed(&error))?;
+    confine::filter()?;
+    let bytes = all(input, MAX_COMPONENT_BYTES as u64).map_err(|error| failed(&error))?;
     let code = Compiler::InProcess.compile(&engine, &bytes)?;
     output.write_all(&code).and_then(|()| output.flush()).map_err(|error| failed(&error))
 }
 
-/// From here on: no new files, no network, bounded memory and time.
-fn give_up() -> Result<(), Error> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    close_files()?;
-    let limits = [
-        (Resource::Data, WORKER_MEMORY_BYTES),
-        (Resource::Cpu, WORKER_CPU_SECONDS),
-        (Resource::Nofile, WORKER_FILES),
-        (Resource::Fsize, 0),
-        (Resource::Core, 0),
-    ];
-    for (resource, most) in limits {
-        let limit = Rlimit { current: Some(most), maximum: Some(most) };
-        setrlimit(resource, limit)
-            .map_err(|error| Error::Sandbox(format!("a limit cannot be set: {error}")))?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+
+    #[test]
+    fn an_end_by_a_limit_names_the_limit_and_another_does_not() {
+        use rustix::process::Signal;
+        let by = |signal: Signal, said: &str| {
+            ended(ExitStatus::from_raw(signal.as_raw()), said.to_owned())
+        };
+        assert!(by(Signal::XCPU, "").contains("20 s of processor time"));
+        assert!(by(Signal::ABORT, "memory allocation of 9 bytes failed").contains("1024 MiB"));
+        assert!(by(Signal::ABORT, "thread main has overflowed its stack").contains("stack"));
+        assert!(by(Signal::SYS, "").contains("system call"));
+        assert!(by(Signal::KILL, "").contains("from outside"));
+        assert_eq!(by(Signal::ABORT, "a defect of the compiler"), "a defect of the compiler");
     }
-    Ok(())
-}
-
-/// No file of any kind, and no connection. Where the kernel has no Landlock, the limit on open
-/// files stands alone.
-#[cfg(target_os = "linux")]
-fn close_files() -> Result<(), Error> {
-    use landlock::{ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _};
-    Ruleset::default()
-        .handle_access(AccessFs::from_all(ABI::V5))
-        .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI::V5)))
-        .and_then(Ruleset::create)
-        .and_then(landlock::RulesetCreated::restrict_self)
-        .map(drop)
-        .map_err(|error| Error::Sandbox(format!("Landlock refuses its rules: {error}")))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn close_files() -> Result<(), Error> {
-    Ok(())
 }

@@ -47,9 +47,19 @@ pub enum Error {
         exports: String,
     },
     /// The component imports something that a plugin cannot have.
-    #[error("imports {name}, which no plugin gets: a plugin has `log` and `lookup` and nothing else{}", wasi_hint(.name))]
+    #[error(
+        "imports {name}, which no plugin gets: a plugin has `log` and `lookup`, and WASI 0.2 without HTTP where its grant says so"
+    )]
     Import {
         /// The import's name.
+        name: String,
+    },
+    /// The component imports WASI, and nobody said that it may.
+    #[error(
+        "imports {name}, and a plugin gets WASI, closed, only where its grant says `wasi: closed`: grant it with `trimtab plugin grant --wasi`, or build it for wasm32-unknown-unknown, where Rust's standard library needs none"
+    )]
+    Wasi {
+        /// The first such import.
         name: String,
     },
     /// There is no manifest in the file.
@@ -68,12 +78,4 @@ pub enum Error {
     /// The sandbox itself cannot be set up: the host's trouble, not the plugin's.
     #[error("the sandbox cannot be set up: {0}")]
     Sandbox(String),
-}
-
-fn wasi_hint(name: &str) -> &'static str {
-    if name.starts_with("wasi:") {
-        "; build it for wasm32-unknown-unknown, where Rust's standard library needs no WASI"
-    } else {
-        ""
-    }
 }

@@ -2,9 +2,10 @@
 
 use crate::Limits;
 use crate::call::Call;
-use crate::limits::MAX_FAULT_BYTES;
+use crate::limits::{MAX_FAULT_BYTES, WASI_RESOURCES};
 use crate::text::printable;
 use trimtab_core::ports::PluginFault;
+use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
 /// How wasmtime words an exhausted hostcall fuel; its type is private. A test holds it to this.
@@ -23,6 +24,12 @@ pub(crate) fn classify(error: &wasmtime::Error, call: &Call, limits: &Limits) ->
         Some(Trap::Interrupt) => return PluginFault::Deadline(limits.wall_time),
         Some(trap) => return PluginFault::Trap(trap_text(*trap, call)),
         None => {}
+    }
+    if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
+        return PluginFault::Trap(format!("it ended itself, with status {}", exit.0));
+    }
+    if let Some(ResourceTableError::Full) = error.downcast_ref() {
+        return PluginFault::Limit(format!("it holds more than {WASI_RESOURCES} WASI resources"));
     }
     if chain.contains(HOSTCALL_FUEL_TEXT) {
         return PluginFault::Limit(format!(

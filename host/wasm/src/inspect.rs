@@ -17,6 +17,13 @@ const PACKAGE: &str = "trimtab:plugin/";
 /// Interfaces of the contract that a component may import: two with functions, one of types.
 const IMPORTABLE: [&str; 3] = ["log", "lookup", "types"];
 
+/// What the import of every interface of WASI begins with.
+const WASI: &str = "wasi:";
+
+/// Packages that are linked, closed. The others (HTTP, key-value stores, neural networks) no plugin
+/// gets.
+const LINKED_WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
+
 /// The interface that makes a component a reconciler.
 const RECONCILER: &str = "reconciler";
 
@@ -51,6 +58,12 @@ impl Inspection {
             version: self.manifest.version.clone(),
             digest: self.digest,
         }
+    }
+
+    /// Its imports of WASI, by name. It is linked to one that is closed: no files, arguments,
+    /// variables or network, time and random numbers fixed by the pass.
+    pub fn wasi(&self) -> impl Iterator<Item = &str> {
+        self.imports.iter().map(String::as_str).filter(|name| name.starts_with(WASI))
     }
 }
 
@@ -165,6 +178,15 @@ fn damaged(error: wasmparser::BinaryReaderError) -> Error {
     Error::Damaged { offset: error.offset(), message: printable(error.message(), SHOWN_BYTES) }
 }
 
+/// Whether this is an interface of WASI 0.2 that is linked under a grant that says so.
+fn is_linked_wasi(import: &str) -> bool {
+    let parts = import.strip_prefix(WASI).and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(package, interface)| {
+        LINKED_WASI.contains(&package)
+            && interface.split_once('@').is_some_and(|(_, version)| version.starts_with("0.2."))
+    })
+}
+
 /// Checks the names at the component's edge; gives the WIT version it was built against.
 fn check_names(outline: &Outline) -> Result<String, Error> {
     let mut version: Option<&str> = None;
@@ -182,7 +204,8 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
     }
     for name in &outline.imports {
         let interface = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
-        if !interface.is_some_and(|(interface, _)| IMPORTABLE.contains(&interface)) {
+        let ours = interface.is_some_and(|(interface, _)| IMPORTABLE.contains(&interface));
+        if !ours && !is_linked_wasi(name) {
             return Err(Error::Import { name: printable(name, SHOWN_BYTES) });
         }
     }
@@ -199,5 +222,26 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
                 names => format!("it exports {}", printable(&names.join(", "), SHOWN_BYTES)),
             },
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_linked_wasi;
+
+    #[test]
+    fn what_is_linked_is_of_wasi_0_2_and_of_its_closed_packages() {
+        for name in ["wasi:cli/environment@0.2.0", "wasi:io/poll@0.2.6", "wasi:sockets/tcp@0.2.3"] {
+            assert!(is_linked_wasi(name), "{name}");
+        }
+        for name in [
+            "wasi:http/outgoing-handler@0.2.0",
+            "wasi:cli/environment@0.3.0",
+            "wasi:cli/environment",
+            "wasi_snapshot_preview1",
+            "wasi:keyvalue/store@0.2.0",
+        ] {
+            assert!(!is_linked_wasi(name), "{name}");
+        }
     }
 }

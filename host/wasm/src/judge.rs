@@ -4,6 +4,7 @@
 //! worker; a turn is taken first, so that the pool is never exhausted. A cancelled call ends by
 //! itself at its deadline and keeps its turn until then.
 
+use crate::instance::Instance;
 use crate::limits::TURN_WAIT;
 use crate::{LookupError, Lookups, Plugin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +16,14 @@ use trimtab_core::ports::{Judge, PluginFault};
 use trimtab_core::redact::is_sensitive;
 use trimtab_core::snapshot::Snapshot;
 
-/// A plugin together with what its reads are answered from: for one pass.
+/// A plugin together with what its reads are answered from: for one pass over one snapshot.
 #[derive(Clone)]
 pub struct Judgement {
     plugin: Plugin,
     lookups: Arc<dyn Lookups>,
     witness: Arc<Witness>,
+    /// The instance that compared, until it decides or the pass ends.
+    kept: Arc<Mutex<Option<Instance>>>,
 }
 
 /// Stands between the plugin and its reads, and remembers which Secrets were handed over.
@@ -62,7 +65,7 @@ impl Lookups for Witness {
 impl Judgement {
     pub(crate) fn new(plugin: Plugin, lookups: Arc<dyn Lookups>) -> Self {
         let witness = Arc::new(Witness { inner: lookups, secrets: Mutex::default() });
-        Self { plugin, lookups: witness.clone(), witness }
+        Self { plugin, lookups: witness.clone(), witness, kept: Arc::default() }
     }
 
     /// The plugin that answers.
@@ -94,8 +97,13 @@ impl Judgement {
 
 impl Judge for Judgement {
     async fn compare(&self, snapshot: &Snapshot) -> Result<Comparison, PluginFault> {
-        let snapshot = snapshot.clone();
-        self.on_a_blocking_thread(move |plugin, lookups| plugin.compare(&snapshot, lookups)).await
+        let (snapshot, place) = (snapshot.clone(), self.kept.clone());
+        self.on_a_blocking_thread(move |plugin, lookups| {
+            let (comparison, kept) = plugin.begin(&snapshot, lookups)?;
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+            Ok(comparison)
+        })
+        .await
     }
 
     async fn decide(
@@ -104,8 +112,9 @@ impl Judge for Judgement {
         differences: &[Difference],
     ) -> Result<Verdict, PluginFault> {
         let (snapshot, differences) = (snapshot.clone(), differences.to_vec());
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.on_a_blocking_thread(move |plugin, lookups| {
-            plugin.decide(&snapshot, &differences, lookups)
+            plugin.end(kept, &snapshot, &differences, lookups)
         })
         .await
     }

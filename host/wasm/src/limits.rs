@@ -39,6 +39,13 @@ pub(crate) const TABLES: u32 = 6;
 /// Bytes of the host's own bookkeeping for one instance: many exports or types make it grow.
 pub(crate) const INSTANCE_METADATA: usize = 256 << 10;
 
+/// Streams, pollables and sockets of WASI that one call holds at once. A standard library opens
+/// three streams and polls one or two things.
+pub(crate) const WASI_RESOURCES: usize = 64;
+
+/// Random bytes that WASI gives at once: a hash for each 32, which no deadline interrupts.
+pub(crate) const WASI_RANDOM_BYTES: usize = 64 << 10;
+
 /// Native stack of guest code, in bytes. A blocking thread has 2 MiB, and an overflow inside a
 /// host function would abort the process: this leaves the host 1.5 MiB.
 pub(crate) const WASM_STACK: usize = 512 << 10;
@@ -53,7 +60,13 @@ pub(crate) const CALLS_PER_CPU: usize = 4;
 /// Calls at once, at least and at most.
 pub(crate) const CALLS: (usize, usize) = (8, 64);
 
-/// Pool slots beyond the calls at once: for the synchronous calls of tests and benches, and for
+/// Instances that may wait at once for the API server's answer between `compare` and `decide`, without
+/// a turn. A dry run takes some milliseconds, so that these serve a thousand corrections a second;
+/// beyond them a fresh instance decides. Each has a pool slot of its own: who waits takes no slot from
+/// who runs.
+pub(crate) const KEPT: usize = 16;
+
+/// Pool slots beyond the calls at once and those that wait: for the synchronous calls of tests and benches, and for
 /// instances that are being taken down.
 pub(crate) const POOL_MARGIN: usize = 8;
 
@@ -92,7 +105,7 @@ pub struct Limits {
     /// Bytes that may cross from guest to host in one call of either side, before anything is
     /// allocated for them; wasmtime's hostcall fuel.
     pub hostcall_fuel: usize,
-    /// Component-model handles held at once. The contract has no resources.
+    /// Component-model handles held at once. The contract has no resources; WASI has.
     pub handles: usize,
     /// Log lines that are kept; the others are counted and dropped.
     pub log_lines: u32,
@@ -114,7 +127,7 @@ impl Default for Limits {
             memory_bytes: MEMORY_CEILING,
             output_bytes: 4 << 20,
             hostcall_fuel: 16 << 20,
-            handles: 16,
+            handles: 64,
             log_lines: 50,
             log_bytes: 16 << 10,
             log_line_bytes: 2 << 10,
@@ -131,7 +144,7 @@ impl Limits {
         memory_bytes: MEMORY_CEILING,
         output_bytes: 16 << 20,
         hostcall_fuel: 64 << 20,
-        handles: 16,
+        handles: 64,
         log_lines: 1000,
         log_bytes: 1 << 20,
         log_line_bytes: 2 << 10,

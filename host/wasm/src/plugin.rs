@@ -1,22 +1,24 @@
-//! A plugin: one file, compiled and linked, ready to be instantiated for each call.
+//! A plugin: one file, compiled and linked, ready to be instantiated for each pass.
 //!
 //! Takes the file's bytes; gives answers of the core's types. Everything that may differ between
-//! two calls lies in the store that `call.rs` makes for each and drops after it.
+//! two passes lies in the store that `call.rs` makes for each and drops after it.
 
-use crate::bindings::{ReconcilerPlugin, ReconcilerPluginPre};
+use crate::bindings::ReconcilerPluginPre;
+use crate::cache;
 use crate::call::Call;
-use crate::convert::{Output, Params};
+use crate::convert::Params;
+use crate::instance::Instance;
 use crate::purity::{self, Sampler};
+use crate::wasi::Wasi;
 use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
-use crate::{cache, fault};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use trimtab_core::decision::{Comparison, Difference, Verdict};
 use trimtab_core::object::Live;
-use trimtab_core::plugin::{PluginIdentity, PluginManifest};
+use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use trimtab_core::ports::PluginFault;
 use trimtab_core::snapshot::Snapshot;
-use wasmtime::Store;
+use wasmtime::component::Linker;
 
 /// A plugin that is loaded into a [`Sandbox`]. Cheap to clone; the compiled code goes with the
 /// last clone, so that passes in flight end on the version they began with.
@@ -29,7 +31,10 @@ pub struct Plugin {
 struct Loaded {
     sandbox: Sandbox,
     identity: Arc<PluginIdentity>,
+    /// What its manifest reads.
+    reads: Arc<[KindPattern]>,
     inspection: Inspection,
+    has_wasi: bool,
     pre: ReconcilerPluginPre<Call>,
     /// Turns of this plugin: at most half of all, so that one plugin that uses up its time
     /// leaves room for the others.
@@ -39,7 +44,8 @@ struct Loaded {
 }
 
 impl Plugin {
-    /// Inspects, compiles (or takes from the host's own cache) and links a plugin's file.
+    /// Inspects, compiles (or takes from the host's own cache) and links a plugin's file. One that
+    /// imports WASI is refused.
     ///
     /// # Guarantees
     /// Nothing of the file is run.
@@ -52,20 +58,47 @@ impl Plugin {
     /// Why the file is not served; see [`Error`].
     pub fn load(bytes: &[u8], sandbox: &Sandbox) -> Result<Self, Error> {
         let inspection = inspect(bytes)?;
+        if let Some(name) = inspection.wasi().next() {
+            return Err(Error::Wasi { name: name.to_owned() });
+        }
+        Self::link(bytes, inspection, sandbox, &sandbox.shared.linker)
+    }
+
+    /// The same for a file that may import WASI 0.2, which is [closed](crate::Inspection::wasi): for
+    /// a plugin whose grant says so.
+    ///
+    /// # Caveats
+    /// On a runtime, such a plugin is called on a blocking thread, as [`Judgement`] does.
+    ///
+    /// # Errors
+    /// As [`Plugin::load`].
+    pub fn load_with_wasi(bytes: &[u8], sandbox: &Sandbox) -> Result<Self, Error> {
+        Self::link(bytes, inspect(bytes)?, sandbox, &sandbox.shared.with_wasi)
+    }
+
+    fn link(
+        bytes: &[u8],
+        inspection: Inspection,
+        sandbox: &Sandbox,
+        linker: &Linker<Call>,
+    ) -> Result<Self, Error> {
         let shared = &sandbox.shared;
+        let has_wasi = inspection.wasi().next().is_some();
         let compile = || shared.compiler.compile(&shared.engine, bytes);
         let code = match &shared.cache {
             Some(cache) => cache.code(inspection.digest, compile)?,
             None => compile()?,
         };
         let component = cache::load(&shared.engine, &code)?;
-        let pre = shared.linker.instantiate_pre(&component).map_err(compile_error)?;
+        let pre = linker.instantiate_pre(&component).map_err(compile_error)?;
         let pre = ReconcilerPluginPre::new(pre).map_err(compile_error)?;
         Ok(Self {
             limits: Limits::default(),
             loaded: Arc::new(Loaded {
                 sandbox: sandbox.clone(),
                 identity: Arc::new(inspection.identity()),
+                reads: inspection.manifest.reads.clone().into(),
+                has_wasi,
                 inspection,
                 pre,
                 turns: Arc::new(Semaphore::new(shared.calls.div_ceil(2))),
@@ -110,14 +143,7 @@ impl Plugin {
         snapshot: &Snapshot,
         lookups: &Arc<dyn Lookups>,
     ) -> Result<Comparison, PluginFault> {
-        if let Live::Unknown(why) = &snapshot.live {
-            return Ok(Comparison::Unknown(why.to_string()));
-        }
-        purity::judged(self.loaded.sampler.takes(), lookups, |lookups, again| {
-            self.call(snapshot, lookups, again, |bindings, store, params| {
-                bindings.trimtab_plugin_reconciler().call_compare(store, params.snapshot())
-            })
-        })
+        self.begin(snapshot, lookups).map(|(comparison, _)| comparison)
     }
 
     /// What should be done about these differences? In a fresh instance, on this thread.
@@ -130,11 +156,72 @@ impl Plugin {
         differences: &[Difference],
         lookups: &Arc<dyn Lookups>,
     ) -> Result<Verdict, PluginFault> {
+        self.end(None, snapshot, differences, lookups)
+    }
+
+    /// The same for both questions of one pass, in one instance: `between` stands for what happens
+    /// meanwhile, and gives the differences that are left. `None` without any.
+    ///
+    /// # Errors
+    /// As [`Plugin::compare`] and [`Plugin::decide`].
+    pub fn judge(
+        &self,
+        snapshot: &Snapshot,
+        lookups: &Arc<dyn Lookups>,
+        between: impl FnOnce(Comparison) -> Vec<Difference>,
+    ) -> Result<Option<Verdict>, PluginFault> {
+        let (comparison, kept) = self.begin(snapshot, lookups)?;
+        let left = between(comparison);
+        if left.is_empty() {
+            return Ok(None);
+        }
+        self.end(kept, snapshot, &left, lookups).map(Some)
+    }
+
+    /// Compares, and keeps the instance for the decision where there is something to decide and
+    /// room to keep it.
+    pub(crate) fn begin(
+        &self,
+        snapshot: &Snapshot,
+        lookups: &Arc<dyn Lookups>,
+    ) -> Result<(Comparison, Option<Instance>), PluginFault> {
+        if let Live::Unknown(why) = &snapshot.live {
+            return Ok((Comparison::Unknown(why.to_string()), None));
+        }
+        if self.loaded.sandbox.shared.guards.purity && self.loaded.sampler.takes() {
+            let run = |lookups: &Arc<dyn Lookups>, again| {
+                self.compare_in(&mut self.instance(snapshot, lookups, again)?, snapshot)
+            };
+            return purity::judged(true, lookups, run).map(|comparison| (comparison, None));
+        }
+        let mut instance = self.instance(snapshot, lookups, false)?;
+        let comparison = self.compare_in(&mut instance, snapshot)?;
+        if !matches!(comparison, Comparison::Different(_)) {
+            return Ok((comparison, None));
+        }
+        instance.kept = self.loaded.sandbox.shared.kept.clone().try_acquire_owned().ok();
+        let kept = instance.kept.is_some().then_some(instance);
+        Ok((comparison, kept))
+    }
+
+    /// Decides, in the instance that compared where it was kept.
+    pub(crate) fn end(
+        &self,
+        kept: Option<Instance>,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+        lookups: &Arc<dyn Lookups>,
+    ) -> Result<Verdict, PluginFault> {
         if let Live::Unknown(why) = &snapshot.live {
             return Ok(Verdict::Unknown(why.to_string()));
         }
         let differences = crate::convert::differences(differences);
-        self.call(snapshot, lookups, false, |bindings, store, params| {
+        let params = self.params(snapshot);
+        let mut instance = match kept {
+            Some(instance) => instance,
+            None => self.instance(snapshot, lookups, false)?,
+        };
+        instance.ask(&self.limits, |bindings, store| {
             bindings.trimtab_plugin_reconciler().call_decide(store, params.snapshot(), &differences)
         })
     }
@@ -143,39 +230,45 @@ impl Plugin {
         (&self.loaded.turns, &self.loaded.sandbox.shared.turns)
     }
 
-    /// One call in a fresh instance; the store is dropped whatever came of it. `again`: it was
-    /// made before, and its log is told.
-    fn call<O: Output>(
+    fn compare_in(
+        &self,
+        instance: &mut Instance,
+        snapshot: &Snapshot,
+    ) -> Result<Comparison, PluginFault> {
+        let params = self.params(snapshot);
+        instance.ask(&self.limits, |bindings, store| {
+            bindings.trimtab_plugin_reconciler().call_compare(store, params.snapshot())
+        })
+    }
+
+    fn params<'a>(&'a self, snapshot: &'a Snapshot) -> Params<'a> {
+        Params { snapshot, field_manager: &self.loaded.sandbox.shared.field_manager }
+    }
+
+    /// A fresh instance. `again`: the same was asked before, and its log is told.
+    fn instance(
         &self,
         snapshot: &Snapshot,
         lookups: &Arc<dyn Lookups>,
         again: bool,
-        run: impl FnOnce(&ReconcilerPlugin, &mut Store<Call>, &Params<'_>) -> wasmtime::Result<O>,
-    ) -> Result<O::Core, PluginFault> {
+    ) -> Result<Instance, PluginFault> {
         let loaded = &*self.loaded;
-        let shared = &loaded.sandbox.shared;
         let mut call = Call::new(
             self.limits,
             loaded.identity.clone(),
-            &loaded.inspection.manifest,
+            loaded.reads.clone(),
             snapshot,
             lookups.clone(),
         );
+        if loaded.has_wasi {
+            call.wasi = Wasi::of(snapshot);
+        }
         if again {
             call.silence();
         }
-        let mut store = call.into_store(&shared.engine);
-        let params = Params { snapshot, field_manager: &shared.field_manager };
-        let answer = loaded
-            .pre
-            .instantiate(&mut store)
-            .and_then(|bindings| run(&bindings, &mut store, &params));
-        let mut call = store.into_data();
-        call.finish_log();
-        match answer {
-            Ok(output) => output.into_core(&self.limits),
-            Err(error) => Err(fault::classify(&error, &call, &self.limits)),
-        }
+        let shared = &loaded.sandbox.shared;
+        let store = call.into_store(&shared.engine, shared.guards);
+        Instance::new(store, &self.limits, |store| loaded.pre.instantiate(store))
     }
 }
 

@@ -6,8 +6,8 @@
 use crate::bindings::ReconcilerPlugin;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::limits;
 use crate::{Compiler, Error};
+use crate::{limits, wasi};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -29,6 +29,28 @@ pub struct SandboxOptions {
     pub calls: Option<usize>,
     /// The field manager under which the host applies, told to plugins.
     pub field_manager: String,
+    /// What is on: all of it, but where a bench measures what one costs.
+    #[doc(hidden)]
+    pub guards: Guards,
+}
+
+/// Guards that a bench may leave out, to measure what they cost. Nothing else may: a rule of
+/// `.ci/invariants` sees to it.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Guards {
+    /// Checks of the deadline in the guest's code.
+    pub deadline: bool,
+    /// The limiter of memory and tables.
+    pub limiter: bool,
+    /// The second run of some comparisons.
+    pub purity: bool,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self { deadline: true, limiter: true, purity: true }
+    }
 }
 
 impl Default for SandboxOptions {
@@ -38,6 +60,7 @@ impl Default for SandboxOptions {
             compiler: Compiler::InProcess,
             calls: None,
             field_manager: "trimtab".into(),
+            guards: Guards::default(),
         }
     }
 }
@@ -51,11 +74,16 @@ pub struct Sandbox {
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<Call>,
+    /// For plugins whose grant says so.
+    pub(crate) with_wasi: Linker<Call>,
     pub(crate) turns: Arc<Semaphore>,
+    /// Instances that may wait for their second call.
+    pub(crate) kept: Arc<Semaphore>,
     pub(crate) calls: usize,
     pub(crate) cache: Option<Cache>,
     pub(crate) compiler: Compiler,
     pub(crate) field_manager: Arc<str>,
+    pub(crate) guards: Guards,
 }
 
 impl Sandbox {
@@ -68,21 +96,26 @@ impl Sandbox {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let calls = options.calls.unwrap_or(cpus * limits::CALLS_PER_CPU);
         let calls = calls.clamp(limits::CALLS.0, limits::CALLS.1);
-        let engine = Engine::new(&run_config(calls)).map_err(failed)?;
+        let engine = Engine::new(&run_config(calls, options.guards)).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         ReconcilerPlugin::add_to_linker::<Call, HasSelf<Call>>(&mut linker, |call| call)
             .map_err(failed)?;
+        let mut with_wasi = linker.clone();
+        wasi::add_to_linker(&mut with_wasi).map_err(failed)?;
         let cache = options.cache_dir.map(|dir| Cache::open(dir, &engine)).transpose()?;
         start_ticker(&engine)?;
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,
                 linker,
+                with_wasi,
                 turns: Arc::new(Semaphore::new(calls)),
+                kept: Arc::new(Semaphore::new(limits::KEPT)),
                 calls,
                 cache,
                 compiler: options.compiler,
                 field_manager: options.field_manager.into(),
+                guards: options.guards,
             }),
         })
     }
@@ -117,8 +150,9 @@ fn start_ticker(engine: &Engine) -> Result<(), Error> {
 }
 
 /// For running: with the pool that instances come from.
-fn run_config(calls: usize) -> Config {
+fn run_config(calls: usize, guards: Guards) -> Config {
     let mut config = compile_config();
+    config.epoch_interruption(guards.deadline);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls)));
     config
 }
@@ -157,7 +191,8 @@ pub(crate) fn compile_config() -> Config {
 }
 
 fn pool(calls: usize) -> PoolingAllocationConfig {
-    let slots = u32::try_from(calls + limits::POOL_MARGIN).unwrap_or(u32::MAX);
+    let slots = calls + limits::KEPT + limits::POOL_MARGIN;
+    let slots = u32::try_from(slots).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
         .total_core_instances(slots * limits::CORE_INSTANCES)

@@ -1,23 +1,17 @@
 //! Configuration: ConfigMap and Secret.
 //!
-//! What is special about them: `immutable: true` is a promise that the API server holds people to.
-//! Neither content nor the promise itself can change any more, which no schema says. base64,
-//! `stringData` and a Secret's type are the comparison's knowledge.
+//! What is special about them is the comparison's knowledge: base64 and `stringData`, a Secret's
+//! type, and that `immutable: true` is a promise to which the API server holds people: neither
+//! content nor the promise itself can change any more. Here it is shown what follows from it.
 
-use trimtab_sdk::{Comparison, NoComparison, Path, Reconciler, Snapshot, Value};
+use trimtab_sdk::{Comparison, NoComparison, Reconciler, Snapshot};
 
 /// Reconciles configuration.
 pub struct Config;
 
 impl Reconciler for Config {
     fn compare<'s>(snapshot: &'s Snapshot<'_>) -> Result<Comparison<'s>, NoComparison> {
-        let comparison = trimtab_sdk::compare(snapshot)?;
-        let sealed = snapshot.live().and_then(|live| live.get("immutable"));
-        if sealed.and_then(Value::as_bool) != Some(true) {
-            return Ok(comparison);
-        }
-        let content = ["data", "binaryData", "stringData", "immutable"];
-        Ok(comparison.immutable(&content.map(|name| Path::fields(&[name]))))
+        trimtab_sdk::compare(snapshot)
     }
 }
 

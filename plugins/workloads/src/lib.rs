@@ -59,8 +59,9 @@ impl Reconciler for Workloads {
                 _ => verdict,
             };
         };
+        // The host hands them over as they are, so that nothing is set to 1 meanwhile.
         if differ.is_some_and(|each| each.kind == DifferenceKind::Released) {
-            return Decision::new().leave(scaler.hand_over()).into();
+            return trimtab_sdk::decide(snapshot, differences);
         }
         let finding = scaler.finding(snapshot);
         if differences.iter().all(|each| each.path == replicas) {

@@ -116,14 +116,6 @@ impl Scaler {
         .at(replicas())
     }
 
-    /// Why the manifest's replicas are not simply let go of.
-    pub(crate) fn hand_over(&self) -> String {
-        format!(
-            "replicas_hand_over: the manifest states replicas no longer, {} is to own them, and nobody but this host has written them so far: letting go of them now would set them to 1. Scale once by hand (kubectl scale), or wait until the autoscaler has",
-            self.name()
-        )
-    }
-
     fn name(&self) -> String {
         match self {
             Self::Autoscaler { name, .. } => format!("autoscaler {name}"),

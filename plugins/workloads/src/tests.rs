@@ -138,13 +138,13 @@ fn without_an_answer_replicas_are_unknown_and_everything_else_goes_on() {
 }
 
 #[test]
-fn replicas_are_not_let_go_of_while_nobody_else_has_written_them() {
+fn replicas_that_are_stated_no_longer_are_handed_to_the_autoscaler() {
     let ours = live("trimtab", "", true)
         .replace(r#""operation":"Update""#, r#""operation":"Apply""#)
         .replace(r#""subresource":"","#, "");
     let case = Case::new().desired(desired("")).live(ours);
     let run = case.related("autoscaling", autoscaler("web")).run::<Workloads>();
-    assert!(run.starts_with("released /spec/replicas <- 5\nleave: replicas_hand_over: "), "{run}");
+    assert!(run.ends_with("released /spec/replicas <- 5\napply-desired\n"), "{run}");
 }
 
 fn job(image: &str, more: &str) -> String {

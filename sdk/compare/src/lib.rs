@@ -10,6 +10,8 @@
 //! | --- | --- |
 //! | Only what desired states is judged; `null` states nothing. | server-side apply: a field set is what was sent |
 //! | `apiVersion`, `kind`, `status` and all of `metadata` but labels, annotations, finalizers and owner references are not judged. | the API server owns them or they are identity |
+//! | Once live says `immutable: true`, the content of a ConfigMap or Secret and that word cannot change. | their validation |
+//! | Without content of its own a ConfigMap or Secret is a place that others fill: what they put there is not stray. | trust bundles and tokens that controllers write |
 //! | Quantities are compared as exact numbers (`1000m` = `1`, `3072Mi` = `3Gi`, `1G` ≠ `1Gi`). | apimachinery `resource.Quantity` |
 //! | Numbers by value (`1e3` = `1000`); int-or-string by what it means (`80` = `"80"`). | JSON; apimachinery `intstr` |
 //! | Keyed lists by their keys, a missing key taking its default (`protocol` is `TCP`); their order says nothing. Two elements with the same key are an error. | `x-kubernetes-list-map-keys`; structured-merge-diff |
@@ -36,6 +38,7 @@ extern crate alloc;
 
 mod base64;
 mod difference;
+mod exclusive;
 pub mod facts;
 pub mod ignore;
 pub mod managed_fields;
@@ -48,6 +51,7 @@ mod walk;
 
 pub use base64::{decode as decode_base64, encode as encode_base64};
 pub use difference::{CompareError, Difference, Kind};
+pub use exclusive::excluded;
 pub use facts::Facts;
 pub use ignore::Rule;
 pub use options::Options;

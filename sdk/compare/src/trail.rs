@@ -53,6 +53,14 @@ impl<'t> Trail<'t> {
         depth
     }
 
+    /// The field's name, if this is one.
+    pub(crate) fn name(&self) -> Option<&'t str> {
+        match self.at {
+            At::Field(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Whether this is a field of that name.
     pub(crate) fn is_field(&self, wanted: &str) -> bool {
         matches!(self.at, At::Field(name) if name == wanted)

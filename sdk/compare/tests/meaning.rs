@@ -2,6 +2,8 @@
 
 mod common;
 
+mod exclusive;
+
 use common::told;
 
 /// An object of a kind with a spec or other top-level members.
@@ -293,8 +295,33 @@ fn autoscaler_metrics_are_a_multiset() {
                 "changed /spec/metrics/1/resource/target",
             ),
             (&list(&[cpu.clone(), memory.clone()]), &list(&[cpu]), "changed /spec/metrics"),
+            // Twice in both, however desired spells it.
+            (
+                &list(&[memory.clone(), metric("memory", "1024Mi")]),
+                &list(&[memory.clone(), memory.clone()]),
+                "",
+            ),
+            (&list(&[memory.clone(), memory.clone()]), &list(&[memory]), "changed /spec/metrics"),
         ],
     );
+}
+
+#[test]
+fn a_host_port_is_filled_in_for_a_pod_and_not_for_its_template() {
+    let spec = |port: &str| {
+        format!(r#"{{"containers":[{{"name":"a","ports":[{{"containerPort":80{port}}}]}}]}}"#)
+    };
+    let (zero, filled) = (spec(r#","hostPort":0"#), spec(r#","hostPort":80"#));
+    let pod = |spec: &str| object("Pod", &format!("\"spec\":{spec}"));
+    assert_eq!(told(&pod(&zero), &pod(&filled)), "");
+    let template = |spec: &str| {
+        object("Deployment", &format!("\"spec\":{{\"template\":{{\"spec\":{spec}}}}}"))
+    };
+    assert_eq!(
+        told(&template(&zero), &template(&filled)),
+        "changed /spec/template/spec/containers/[name=a]/ports/[containerPort=80,protocol=TCP]/hostPort"
+    );
+    assert_eq!(told(&template(&spec("")), &template(&filled)), "");
 }
 
 #[test]
@@ -430,6 +457,53 @@ fn what_cannot_change_says_so() {
             ),
         ],
     );
+}
+
+#[test]
+fn content_of_what_says_that_it_is_immutable_cannot_change() {
+    let sealed = |kind: &str, desired: &str, live: &str| {
+        told(&object(kind, desired), &object(kind, &format!("\"immutable\":true,{live}")))
+    };
+    for kind in ["ConfigMap", "Secret"] {
+        let labelled = |label: &str, data: &str| {
+            let members = format!(r#""immutable":true,"data":{{"a":"{data}"}}"#);
+            let name = format!(r#""name":"x","labels":{{"l":"{label}"}}"#);
+            object(kind, &members).replace(r#""name":"x""#, &name)
+        };
+        let found = told(&labelled("1", "MQ=="), &labelled("2", "Mg=="));
+        let mut lines: Vec<&str> = found.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["changed /data/a fixed /data", "changed /metadata/labels/l"], "{kind}");
+    }
+    for (kind, desired, live, found) in [
+        ("ConfigMap", r#""data":{"a":"1"}"#, r#""data":{}"#, "missing /data/a fixed /data"),
+        (
+            "ConfigMap",
+            r#""data":{"a":"1"}"#,
+            r#""data":{"a":"1","b":"2"}"#,
+            "stray /data/b fixed /data",
+        ),
+        (
+            "ConfigMap",
+            r#""binaryData":{"a":"MQ=="}"#,
+            r#""binaryData":{"a":"Mg=="}"#,
+            "changed /binaryData/a fixed /binaryData",
+        ),
+        (
+            "ConfigMap",
+            r#""immutable":false,"data":{"a":"1"}"#,
+            r#""data":{"a":"1"}"#,
+            "changed /immutable fixed /immutable",
+        ),
+        (
+            "Secret",
+            r#""stringData":{"a":"1"}"#,
+            r#""data":{"a":"Mg=="}"#,
+            "changed /data/a fixed /data",
+        ),
+    ] {
+        assert_eq!(sealed(kind, desired, live), found, "{kind} {desired}");
+    }
 }
 
 #[test]

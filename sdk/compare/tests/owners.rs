@@ -172,3 +172,28 @@ fn limits_that_admission_filled_in_are_let_be() {
         "stray /spec/containers/[name=a]/resources"
     );
 }
+
+#[test]
+fn content_that_others_add_is_stray_beside_content_and_not_where_none_is_declared() {
+    let adds = |kind: &str, data: &str, held: &str| {
+        let desired =
+            format!(r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"w"}}{data}}}"#);
+        let owned = r#"{"f:data":{"f:a":{}},"f:binaryData":{"f:c":{}}}"#;
+        let entry = entry("injector", "Update", owned).replace("apps/v1", "v1");
+        let live = format!(
+            r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"w","managedFields":[{entry}]}},{held}}}"#
+        );
+        told(&desired, &live)
+    };
+    for kind in ["ConfigMap", "Secret"] {
+        for data in ["", r#","data":{}"#, r#","data":null"#] {
+            assert_eq!(adds(kind, data, r#""data":{"a":"MQ=="}"#), "", "{kind}{data}");
+        }
+        let beside = adds(kind, r#","data":{"b":"Yg=="}"#, r#""data":{"a":"MQ==","b":"Yg=="}"#);
+        assert_eq!(beside, "stray /data/a", "{kind}");
+    }
+    let binary = r#""data":{"b":"1"},"binaryData":{"c":"MQ=="}"#;
+    assert_eq!(adds("ConfigMap", r#","data":{"b":"1"}"#, binary), "stray /binaryData/c");
+    let binary = r#""binaryData":{"c":"MQ=="}"#;
+    assert_eq!(adds("ConfigMap", r#","binaryData":{}"#, binary), "");
+}

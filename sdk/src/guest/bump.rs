@@ -1,6 +1,6 @@
 //! The guest's allocator: it hands out memory upwards and takes back only the last block.
 //!
-//! Each call runs in a fresh instance whose memory the host clears, so that freeing would be work
+//! Each pass runs in a fresh instance whose memory the host clears, so that freeing would be work
 //! for nothing: a pass over two objects of usual size allocates some ten kilobytes. The last
 //! block is taken back, and grows in place, because that is what a `Vec` or `String` that is
 //! being filled does; it keeps them from leaving a trail of their former selves.

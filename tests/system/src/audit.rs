@@ -7,6 +7,7 @@ use crate::Api;
 use anyhow::{Context as _, Result};
 use http::Method;
 use serde_json::Value;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -110,11 +111,7 @@ impl Audit {
     /// The log cannot be read.
     pub async fn all(&self) -> Result<Vec<Request>> {
         self.settle().await?;
-        let text = std::fs::read(&self.path)
-            .with_context(|| format!("cannot read {}", self.path.display()))?;
-        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let lines = text[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| Ok(request(&serde_json::from_slice(line)?))).collect()
+        lines(&self.from(0)?).map(|line| Ok(request(&serde_json::from_slice(line)?))).collect()
     }
 
     /// What this user asked for.
@@ -127,6 +124,32 @@ impl Audit {
         Ok(all)
     }
 
+    /// How far the log is now: for [`Audit::writes_since`].
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub async fn mark(&self) -> Result<u64> {
+        self.settle().await
+    }
+
+    /// Real writes by this user that were answered after a mark.
+    ///
+    /// # Errors
+    /// As [`Audit::requests`].
+    pub async fn writes_since(&self, mark: u64, user: &str) -> Result<Vec<Request>> {
+        self.settle().await?;
+        let named = format!("\"username\":{user:?}");
+        let mut writes = Vec::new();
+        for line in lines(&self.from(mark)?) {
+            // Most lines are others', and reading one costs more than finding a name in it.
+            if line.windows(named.len()).any(|window| window == named.as_bytes()) {
+                writes.push(request(&serde_json::from_slice(line)?));
+            }
+        }
+        writes.retain(|it| it.user == user && it.writes());
+        Ok(writes)
+    }
+
     /// Real writes by this user.
     ///
     /// # Errors
@@ -137,22 +160,41 @@ impl Audit {
         Ok(all)
     }
 
-    /// A line is written just after its answer was sent: wait until one of our own is there.
-    async fn settle(&self) -> Result<()> {
+    /// A line is written just after its answer was sent: wait until one of our own is there. Gives
+    /// how long the log was before that.
+    async fn settle(&self) -> Result<u64> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mark = format!(
             "/version?harness={}-{}",
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
+        let before = std::fs::metadata(&self.path).map_or(0, |file| file.len());
         self.api.send(Method::GET, &mark, None, None).await?;
         crate::until("the audit log has the last request", Duration::from_secs(20), async || {
-            let text = std::fs::read(&self.path)?;
-            let found = text.windows(mark.len()).rev().any(|window| window == mark.as_bytes());
-            found.then_some(()).context("it is not there yet")
+            let text = self.from(before)?;
+            let found = text.windows(mark.len()).any(|window| window == mark.as_bytes());
+            found.then_some(before).context("it is not there yet")
         })
         .await
     }
+
+    /// The log's bytes from here on.
+    fn from(&self, offset: u64) -> Result<Vec<u8>> {
+        let read = || {
+            let mut file = std::fs::File::open(&self.path)?;
+            file.seek(SeekFrom::Start(offset))?;
+            let mut text = Vec::new();
+            file.read_to_end(&mut text).map(|_| text)
+        };
+        read().with_context(|| format!("cannot read {}", self.path.display()))
+    }
+}
+
+/// Whole lines.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    text[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
 fn request(event: &Value) -> Request {

@@ -74,10 +74,11 @@ impl Built {
             .with_context(|| format!("cannot run {}", self.trimtab.display()))?;
         if !output.status.success() {
             bail!(
-                "trimtab {:?} ended with {}: {}",
+                "trimtab {:?} ended with {}: {}{}",
                 arguments,
                 output.status,
-                String::from_utf8_lossy(&output.stderr)
+                String::from_utf8_lossy(&output.stderr),
+                String::from_utf8_lossy(&output.stdout)
             );
         }
         Ok(String::from_utf8(output.stdout)?)

@@ -80,6 +80,11 @@ impl Host {
         Ok(Self { child, lifeline, journal: room.journal(), log, stdout })
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The journal.
     pub fn journal(&self) -> &Journal {
         &self.journal

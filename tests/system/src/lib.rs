@@ -36,7 +36,10 @@ pub use drift::{Drift, drift};
 pub use host::{Host, Once};
 pub use id::Id;
 pub use journal::{Journal, Line};
-pub use plugin_file::{bare_component, core_module, trapping, with_manifest, with_version};
+pub use plugin_file::{
+    bare_component, compile_bomb, core_module, instance_bomb, slow_compile_bomb, trapping,
+    with_ballast, with_manifest, with_version, with_wasi,
+};
 pub use room::Room;
 pub use source::{copy_tree, documents, objects, objects_in};
 pub use wait::{PATIENCE, until};

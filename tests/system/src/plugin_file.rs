@@ -6,6 +6,8 @@ use serde_json::Value;
 use std::ops::Range;
 
 const MANIFEST: &str = "trimtab:manifest";
+const WASI: &str = "wasi:random/random@0.2.3";
+const RECONCILER: &str = "trimtab:plugin/reconciler@0.1.0";
 const HEADER: usize = 8;
 const CUSTOM: u8 = 0;
 /// Sections of a component and of a core module.
@@ -13,7 +15,14 @@ const CORE_MODULE: u8 = 1;
 const IMPORTS: u8 = 2;
 const EXPORTS: u8 = 7;
 const CODE: u8 = 10;
+const MEMORIES: u8 = 5;
+const CORE_INSTANCES: u8 = 2;
+const INSTANCES: u8 = 5;
+const COMPONENT_EXPORTS: u8 = 11;
 const UNREACHABLE: u8 = 0;
+
+const BARE_MANIFEST: &str = r#"{"name":"bare","version":"0.1.0","wit":"0.1.0","claims":["ConfigMap"],
+    "actions":["apply-desired"]}"#;
 
 /// The same component with another version in its manifest: another file with another digest,
 /// as a newer build is.
@@ -65,6 +74,27 @@ pub fn trapping(component: &[u8]) -> Result<Vec<u8>> {
         }
     }
     bail!("no core module of the component exports compare")
+}
+
+/// The same component with an import of WASI more, which it does not use: as a toolchain's standard
+/// library makes one.
+///
+/// # Errors
+/// These bytes are no component.
+pub fn with_wasi(component: &[u8]) -> Result<Vec<u8>> {
+    const TYPES: u8 = 7;
+    const COMPONENT_IMPORTS: u8 = 10;
+    let known = wasmparser::Validator::new().validate_all(component)?;
+    let mut changed = component.to_vec();
+    // The type of an instance of which nothing is asked, and the import of one by its number.
+    append_section(&mut changed, TYPES, &[1, 0x42, 0]);
+    let mut import = vec![1, 0];
+    append_number(&mut import, WASI.len());
+    import.extend_from_slice(WASI.as_bytes());
+    import.push(5);
+    append_number(&mut import, known.as_ref().component_type_count() as usize);
+    append_section(&mut changed, COMPONENT_IMPORTS, &import);
+    Ok(changed)
 }
 
 /// Where the instructions of `compare` are, the final `end` included.
@@ -157,10 +187,47 @@ impl<'a> Reader<'a> {
 /// A valid component that exports nothing, and says of itself what a plugin would.
 pub fn bare_component() -> Vec<u8> {
     let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-    let manifest = r#"{"name":"bare","version":"0.1.0","wit":"0.1.0","claims":["ConfigMap"],
-        "actions":["apply-desired"]}"#;
-    append_manifest(&mut component, manifest.as_bytes());
+    append_manifest(&mut component, BARE_MANIFEST.as_bytes());
     component
+}
+
+/// The component with this instance under the name of the contract's interface, and a manifest: what
+/// is compiled before anybody sees that it is not the contract's.
+fn with_reconciler(mut component: Vec<u8>, instance: &[u8]) -> Vec<u8> {
+    append_section(&mut component, INSTANCES, instance);
+    let mut exports = vec![1, 0];
+    append_number(&mut exports, RECONCILER.len());
+    exports.extend_from_slice(RECONCILER.as_bytes());
+    exports.extend([INSTANCES, 0, 0]);
+    append_section(&mut component, COMPONENT_EXPORTS, &exports);
+    append_manifest(&mut component, BARE_MANIFEST.as_bytes());
+    component
+}
+
+/// How many core instances [`instance_bomb`] has.
+const INSTANCE_COUNT: usize = 1_000;
+
+/// A valid component of one small module and very many instances of it, each with a memory.
+pub fn instance_bomb() -> Vec<u8> {
+    let mut module = core_module();
+    append_section(&mut module, MEMORIES, &[1, 0, 1]);
+    let mut bomb = b"\0asm\x0d\0\x01\0".to_vec();
+    append_section(&mut bomb, CORE_MODULE, &module);
+    let mut instances = Vec::new();
+    append_number(&mut instances, INSTANCE_COUNT);
+    instances.extend([0, 0, 0].repeat(INSTANCE_COUNT));
+    append_section(&mut bomb, CORE_INSTANCES, &instances);
+    with_reconciler(bomb, &[1, 1, 0])
+}
+
+/// The same component with this many bytes more that nobody reads.
+pub fn with_ballast(component: &[u8], bytes: usize) -> Vec<u8> {
+    let mut content = vec![0; bytes];
+    content[0] = 1;
+    content[1] = b'x';
+    let mut large = component.to_vec();
+    append_section(&mut large, CUSTOM, &content);
+    large
 }
 
 /// A valid core module: WebAssembly, and no component.
@@ -168,14 +235,72 @@ pub fn core_module() -> Vec<u8> {
     b"\0asm\x01\0\0\0".to_vec()
 }
 
+/// A plugin file of some 200 KB that the compiler needs more memory for than a worker has, within a
+/// second. Each of its loops may change each of its variables, and the compiler keeps an account of
+/// every pair until it has seen the loop's end.
+pub fn compile_bomb() -> Vec<u8> {
+    loops_and_variables(5_000, 20_000)
+}
+
+/// A plugin file of some 8 KB that the compiler is busy with for minutes, in little memory.
+pub fn slow_compile_bomb() -> Vec<u8> {
+    loops_and_variables(500, 500)
+}
+
+/// A plugin by its outside (a manifest, the export); inside, one function of so many loops, each
+/// within the one before, which set so many variables in the innermost.
+fn loops_and_variables(loops: usize, variables: usize) -> Vec<u8> {
+    const I32: u8 = 0x7f;
+    const EMPTY: u8 = 0x40;
+    const LOOP: u8 = 0x03;
+    const END: u8 = 0x0b;
+    const BR_IF: u8 = 0x0d;
+    const GET: u8 = 0x20;
+    const SET: u8 = 0x21;
+    const CONST: u8 = 0x41;
+    const ADD: u8 = 0x6a;
+    let mut body = vec![1];
+    append_number(&mut body, variables);
+    body.push(I32);
+    body.extend([LOOP, EMPTY].repeat(loops));
+    for variable in 0..variables {
+        body.push(GET);
+        append_number(&mut body, variable);
+        body.extend([CONST, 1, ADD, SET]);
+        append_number(&mut body, variable);
+    }
+    for at in 0..loops {
+        body.push(GET);
+        append_number(&mut body, at % variables);
+        body.extend([BR_IF, 0, END]);
+    }
+    body.push(END);
+    let mut code = vec![1];
+    append_number(&mut code, body.len());
+    code.extend(body);
+    let mut module = core_module();
+    append_section(&mut module, 1, &[1, 0x60, 0, 0]);
+    append_section(&mut module, 3, &[1, 0]);
+    append_section(&mut module, CODE, &code);
+
+    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+    append_section(&mut component, CORE_MODULE, &module);
+    // An instance that holds nothing.
+    with_reconciler(component, &[1, 0x01, 0])
+}
+
 fn append_manifest(component: &mut Vec<u8>, json: &[u8]) {
     let mut content = Vec::new();
     append_number(&mut content, MANIFEST.len());
     content.extend_from_slice(MANIFEST.as_bytes());
     content.extend_from_slice(json);
-    component.push(CUSTOM);
-    append_number(component, content.len());
-    component.extend_from_slice(&content);
+    append_section(component, CUSTOM, &content);
+}
+
+fn append_section(bytes: &mut Vec<u8>, id: u8, content: &[u8]) {
+    bytes.push(id);
+    append_number(bytes, content.len());
+    bytes.extend_from_slice(content);
 }
 
 /// Name and data of a custom section; of any other section, something that is no name of ours.
@@ -211,6 +336,13 @@ fn append_number(bytes: &mut Vec<u8>, mut value: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compile_bomb_is_a_plugin_by_its_outside() {
+        for bomb in [compile_bomb(), slow_compile_bomb()] {
+            assert_eq!(trimtab_wasm::inspect(&bomb).unwrap().manifest.name, "bomb");
+        }
+    }
 
     #[test]
     fn another_version_is_another_file_and_nothing_else_changes() {

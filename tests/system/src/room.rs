@@ -235,6 +235,17 @@ impl Room {
             .await
     }
 
+    /// What `trimtab audit verify` says of the room's log.
+    ///
+    /// # Errors
+    /// The log is not whole, with the first bad record.
+    pub fn verify_audit(&self) -> Result<Value> {
+        let state = self.state();
+        let verify = ["audit", "verify", "-o", "json", "--state"].map(std::ffi::OsStr::new);
+        let all: Vec<&std::ffi::OsStr> = verify.into_iter().chain([state.as_os_str()]).collect();
+        Ok(serde_json::from_str(&self.built.output(&all)?)?)
+    }
+
     /// What `trimtab audit explain` prints.
     ///
     /// # Errors

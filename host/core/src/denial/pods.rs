@@ -81,19 +81,24 @@ pub(super) fn judge(
 ) {
     let Some(place) = place(&key.group_kind) else { return };
     let Some(template) = after.at(place) else { return };
+    let mut beyond = Baseline { found: Vec::new() };
+    beyond.template(template);
+    let account = foreign_account(key, template, accounts);
+    if beyond.found.is_empty() && account.is_none() {
+        return;
+    }
+    // Asked last: two templates in one spelling cost more than all of the above.
     let seen = before.and_then(|before| before.at(place));
     if seen.is_some_and(|seen| parts(seen) == parts(template)) {
         return;
     }
-    let mut beyond = Baseline { found: Vec::new() };
-    beyond.template(template);
     if !beyond.found.is_empty() {
         denied.push(Denied {
             denial: Denial::PrivilegedPods,
             what: format!("its pods go beyond the baseline ({})", beyond.found.join(", ")),
         });
     }
-    denied.extend(foreign_account(key, template, accounts));
+    denied.extend(account);
 }
 
 /// What of a template is judged, in one spelling.

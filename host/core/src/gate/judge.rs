@@ -8,7 +8,8 @@ use crate::denial::{self, Accounts};
 use crate::grant::{Grant, Power, Refusal};
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
-use crate::{fields, succession};
+use crate::{fields, handover, succession};
+use std::borrow::Cow;
 
 /// The refusal's reason where it cannot be told what a change would do.
 const UNTOLD: &str = "EffectUnknown";
@@ -121,14 +122,19 @@ fn one(
         return Ok(());
     }
     let text = match (&change.effect, exact) {
-        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(body.to_vec()),
+        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(Cow::from(&**body)),
         (Effect::Apply { .. }, Some(rehearsed)) if change.planned.is_plain_apply() => {
-            Some(rehearsed.to_vec())
+            Some(Cow::from(rehearsed))
         }
-        (effect, _) => after(effect, view)?,
+        (effect, _) => after(effect, view)?.map(Cow::from),
     };
-    let tree = text.as_deref().map(after::read).transpose()?;
+    let mut tree = text.as_deref().map(after::read).transpose()?;
     let live = snapshot.live_object().map(|live| after::read(&live.json)).transpose()?;
+    if let (Some(tree), Some(live)) = (&mut tree, &live)
+        && handover::is_needed(view, std::slice::from_ref(change))
+    {
+        handover::keep(tree, live);
+    }
     let status_only = matches!(change.effect, Effect::ApplyStatus { .. });
     if let (true, Some(before), Some(tree)) = (removes, &live, &tree) {
         let desired = after::read(&snapshot.desired.json)?;

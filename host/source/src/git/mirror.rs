@@ -5,7 +5,8 @@
 //! one is made anew beside it and put in its place.
 
 use super::GitOptions;
-use crate::limits::MAX_PACKS;
+use crate::limits::{DELTA_CACHE_BYTES, MAX_PACKS};
+use gix::odb::pack::cache::lru::MemoryCappedHashmap;
 use gix::refs::transaction::PreviousValue;
 use gix::{ObjectId, Repository};
 use std::fs::{self, File};
@@ -215,6 +216,10 @@ fn open(path: &Path, options: &GitOptions) -> Result<Repository, MirrorFault> {
             "clone.rejectShallow=true".into(),
         ])
         .open(path)
-        .map(|repo| repo.to_thread_local())
+        .map(|repo| {
+            let mut repo = repo.to_thread_local();
+            repo.objects.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(DELTA_CACHE_BYTES)));
+            repo
+        })
         .map_err(broken)
 }

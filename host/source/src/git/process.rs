@@ -113,6 +113,8 @@ fn ssh(options: &GitOptions) -> Result<Command, Cause> {
     command.args(["-F", "none", "-T", "-x", "-a"]);
     for option in [
         "BatchMode=yes",
+        // Banners are no reason why something failed.
+        "LogLevel=ERROR",
         "StrictHostKeyChecking=yes",
         "GlobalKnownHostsFile=/dev/null",
         "UpdateHostKeys=no",

@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use trimtab_core::decision::ActionKind;
 use trimtab_core::plugin::{KindPattern, PluginManifest};
+use trimtab_wasm::Inspection;
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
@@ -86,7 +87,7 @@ impl Inspect {
             imports: inspection.imports.clone(),
             exports: inspection.exports.clone(),
             rbac: rbac::of_manifest(manifest),
-            look_at: look_at(manifest),
+            look_at: look_at(manifest).into_iter().chain(wasi_mark(&inspection)).collect(),
         };
         output::print(self.output.output, &answer, || answer.table())?;
         Ok(0)
@@ -107,7 +108,9 @@ impl Inspected {
         match (&self.signer, &self.signature_problem) {
             (Some(name), _) => rows.push(row("signer", name.clone())),
             (_, Some(problem)) => rows.push(row("signer", format!("NONE: {problem}"))),
-            _ => {}
+            _ => {
+                rows.push(row("signer", "not looked at: --keys PATH says whose key vouches".into()))
+            }
         }
         rows.extend([
             row("size", format!("{} bytes", self.size_bytes)),
@@ -130,13 +133,27 @@ impl Inspected {
 }
 
 /// Kinds that decide about more than themselves: group, kinds (none: the whole group), and why.
-const WEIGHTY: [(&str, &[&str], &str); 5] = [
+const WEIGHTY: [(&str, &[&str], &str); 8] = [
     ("", &["Secret"], "it sees and sets passwords, tokens and keys"),
+    ("", &["PersistentVolume"], "a volume opens a path or device outside any namespace"),
+    ("", &["Namespace"], "its labels say what its pods may do, and its end takes everything in it"),
+    ("certificates.k8s.io", &[], "requests and bundles are about who somebody is"),
     ("rbac.authorization.k8s.io", &[], "who sets roles and bindings decides who may do what"),
     ("admissionregistration.k8s.io", &[], "webhooks and policies decide what anybody can write"),
     ("apiextensions.k8s.io", &[], "a definition's change or end touches every object of its kind"),
     ("apiregistration.k8s.io", &[], "an API service receives requests with everybody's words"),
 ];
+
+/// WASI is for other languages' toolchains; a plugin that needs none is better without.
+fn wasi_mark(inspection: &Inspection) -> Option<String> {
+    let names: Vec<&str> = inspection.wasi().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "imports WASI ({}): closed, and served only under a grant with `wasi: closed`",
+            names.join(", ")
+        )
+    })
+}
 
 /// What a person should look at before granting all of this.
 fn look_at(manifest: &PluginManifest) -> Vec<String> {
@@ -198,6 +215,9 @@ mod tests {
             "*.rbac.authorization.k8s.io",
             "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
             "CustomResourceDefinition.apiextensions.k8s.io",
+            "CertificateSigningRequest.certificates.k8s.io",
+            "PersistentVolume",
+            "Namespace",
         ] {
             let marks = marks(&[claim], &[]);
             assert!(marks.len() == 1 && marks[0].contains(claim), "{claim}: {marks:?}");

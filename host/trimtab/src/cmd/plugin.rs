@@ -25,7 +25,7 @@ pub(crate) enum Plugin {
     /// Read what a plugin file says of itself, without running anything.
     Inspect(super::inspect::Inspect),
     /// Print a grant for a plugin file, pinned to its digest.
-    Grant(Grant),
+    Grant(Box<Grant>),
     /// Make a key pair that signs plugins, in minisign's form, without a password.
     Keygen(super::sign::Keygen),
     /// Sign a plugin file: the signature is written beside it.
@@ -203,6 +203,13 @@ impl Grant {
             ModeArg::Enforce => Mode::Enforce,
         };
         let narrowed = self.narrowed;
+        match (inspection.wasi().next(), narrowed.wasi) {
+            (None, true) => bail!("--wasi: {} imports no WASI: leave it out", self.file.display()),
+            (Some(name), false) => eprintln!(
+                "trimtab: the file imports {name} and is refused under this grant: allow that with --wasi"
+            ),
+            _ => {}
+        }
         let grant = grants::proposal(&inspection.manifest, inspection.digest, mode, &narrowed);
         print!("{}", grant.map_err(anyhow::Error::msg)?);
         Ok(0)
@@ -265,11 +272,16 @@ impl Release {
         if !matches!(plugin.state.as_str(), "quarantined" | "refused") {
             bail!("plugin {} is not held back: it is {}", plugin.name, plugin.state);
         }
-        if !is_running(&self.state) {
-            bail!("no host runs on {}; one that starts calls every plugin", self.state.display());
-        }
         let file = crate::engine::release_file(&self.state, &plugin.name);
         std::fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+        if !is_running(&self.state) {
+            println!(
+                "plugin {} is called again by the next host that runs on {}",
+                plugin.name,
+                self.state.display()
+            );
+            return Ok(0);
+        }
         let start = std::time::Instant::now();
         while file.exists() {
             if start.elapsed() > RELEASE_PATIENCE {

@@ -6,7 +6,7 @@
 
 use crate::cli::{ClusterArgs, runtime};
 use crate::engine::read_sources;
-use crate::journal::{JournalFile, PruneLine, PruneStep};
+use crate::journal::{self, JournalFile, PruneLine, PruneStep};
 use crate::made::{self, Inventories, Kept, Shard};
 use crate::requests::is_running;
 use anyhow::{Context as _, bail};
@@ -135,7 +135,7 @@ impl Remove {
             ..SourceTerms::default()
         };
         let mut removal = Removal {
-            journal: JournalFile::open(&self.state)?,
+            journal: JournalFile::open(&self.state, journal::Limits::default())?,
             store,
             writer,
             namespace,
@@ -151,7 +151,9 @@ impl Remove {
         let first = removal.plan();
         print_plan(&first, &HashMap::new());
         self.confirm(&format!("delete these objects of source {source}?"))?;
-        let left = removal.carry_out(&self.approve, Duration::from_secs(self.timeout)).await?;
+        let left = removal.carry_out(&self.approve, Duration::from_secs(self.timeout)).await;
+        removal.journal.close()?;
+        let left = left?;
         if left.steps.is_empty() {
             println!("nothing of source {source} is left");
             return Ok(0);

@@ -3,7 +3,7 @@
 use crate::cli::{ClusterArgs, runtime};
 use crate::config::SourceArgs;
 use crate::engine::{Engine, Options, Parts, Summary};
-use crate::journal::JournalFile;
+use crate::journal::{self, JournalFile};
 use crate::plugins;
 use anyhow::Context as _;
 use clap::Args;
@@ -43,6 +43,8 @@ pub(crate) struct Run {
     /// Directory of the host's own state: journal, keys, compiled plugins.
     #[arg(long, value_name = "DIR", default_value = ".trimtab")]
     state: PathBuf,
+    #[command(flatten)]
+    audit: AuditArgs,
     /// Namespace of the inventory: ConfigMaps that say what was made for each source.
     #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
     inventory_namespace: String,
@@ -62,6 +64,31 @@ pub(crate) struct Run {
     cluster: ClusterArgs,
 }
 
+/// How the audit log is kept.
+#[derive(Debug, Args)]
+struct AuditArgs {
+    /// Bytes after which a file of the audit log counts as full and the next is begun.
+    #[arg(long, value_name = "BYTES", default_value_t = journal::FILE_BYTES, value_parser = clap::value_parser!(u64).range(64 << 10..))]
+    audit_max_bytes: u64,
+    /// Full files of the audit log that are kept; 0 keeps all.
+    #[arg(long, value_name = "NUMBER", default_value_t = journal::FILES_KEPT)]
+    audit_keep: usize,
+    /// Where copies of the audit log's checkpoints are appended, so that a log that was cut off is
+    /// noticed: best on another disk. Beside the log if nothing is said.
+    #[arg(long, value_name = "FILE")]
+    audit_checkpoints: Option<PathBuf>,
+}
+
+impl AuditArgs {
+    fn limits(&self) -> journal::Limits {
+        journal::Limits {
+            max_bytes: self.audit_max_bytes,
+            keep: (self.audit_keep > 0).then_some(self.audit_keep),
+            checkpoints: self.audit_checkpoints.clone(),
+        }
+    }
+}
+
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         runtime()?.block_on(self.serve())
@@ -70,7 +97,7 @@ impl Run {
     async fn serve(self) -> anyhow::Result<u8> {
         let config = self.source.read_some()?;
         let state = State::open(&self.state)?;
-        let journal = Arc::new(JournalFile::open(&self.state)?);
+        let journal = Arc::new(JournalFile::open(&self.state, self.audit.limits())?);
         let sandbox = Sandbox::new(SandboxOptions {
             cache_dir: Some(self.state.join("cache")),
             compiler: crate::cli::compiler()?,
@@ -218,31 +245,8 @@ impl State {
         lock.try_lock().map_err(|_| {
             anyhow::anyhow!("{} is in use by another trimtab run: give each host its own", wrong())
         })?;
-        Ok(Self { redaction_key: own_key(&path.join("redaction.key"))?, _lock: lock })
+        Ok(Self { redaction_key: crate::state::own_key(&path.join("redaction.key"))?, _lock: lock })
     }
-}
-
-/// The 32 random bytes in this file, made at the first start and readable by us alone.
-fn own_key(path: &Path) -> anyhow::Result<[u8; 32]> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    if let Ok(bytes) = std::fs::read(path) {
-        if let Ok(key) = bytes.try_into() {
-            return Ok(key);
-        }
-        anyhow::bail!("{} is damaged: remove it, and a new key is made", path.display());
-    }
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(|| format!("cannot make {}", path.display()))?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    Ok(key)
 }
 
 /// Cancelled by Ctrl-C and SIGTERM; a second one ends the process at once.

@@ -1,20 +1,26 @@
-//! Writes a minute: what is left for each plugin.
+//! Writes a minute and deletions an hour: what is left for each plugin.
 //!
-//! A pass takes from a number that all passes of its plugin share, and what it took comes back a
-//! minute after it ended. So in no minute there are more writes than the grant says.
+//! A pass takes from numbers that all passes of its plugin share, and what it took comes back a
+//! minute, or an hour, after it ended. So in no minute there are more writes than the grant says.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use trimtab_core::budget::Allowance;
+use trimtab_core::budget::{Allowance, Amount, Budgets, Left};
 
 const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
 
-/// One window for each plugin.
+/// Two windows for each plugin.
 #[derive(Default)]
 pub(super) struct Windows {
-    windows: HashMap<String, Window>,
+    windows: HashMap<String, Both>,
+}
+
+struct Both {
+    writes: Window,
+    deletes: Window,
 }
 
 struct Window {
@@ -26,25 +32,38 @@ struct Window {
 
 impl Windows {
     /// What a pass of this plugin may write now.
-    pub(super) fn allowance(&mut self, plugin: &str, limit: u32, now: Instant) -> Allowance {
-        let window = self.windows.entry(plugin.to_owned()).or_insert_with(|| Window {
-            limit,
-            left: Arc::new(AtomicU32::new(limit)),
-            spent: VecDeque::new(),
-        });
-        window.refill(limit, now);
-        Allowance::of(window.left.clone())
+    pub(super) fn allowance(&mut self, plugin: &str, budgets: &Budgets, now: Instant) -> Allowance {
+        let (writes, deletes) = (budgets.writes_per_minute, budgets.deletes_per_hour);
+        let both = self
+            .windows
+            .entry(plugin.to_owned())
+            .or_insert_with(|| Both { writes: Window::of(writes), deletes: Window::of(deletes) });
+        both.writes.refill(writes, now);
+        both.deletes.refill(deletes, now);
+        let left = Left { writes: both.writes.left.clone(), deletes: both.deletes.left.clone() };
+        Allowance::of(left)
     }
 
-    /// A pass ended that took this many.
-    pub(super) fn spent(&mut self, plugin: &str, writes: u32, now: Instant) {
-        if let Some(window) = self.windows.get_mut(plugin).filter(|_| writes > 0) {
-            window.spent.push_back((now + MINUTE, writes));
+    /// A pass ended that took this much.
+    pub(super) fn spent(&mut self, plugin: &str, amount: Amount, now: Instant) {
+        if let Some(both) = self.windows.get_mut(plugin) {
+            both.writes.spent(now + MINUTE, amount.writes);
+            both.deletes.spent(now + HOUR, amount.deletes);
         }
     }
 }
 
 impl Window {
+    fn of(limit: u32) -> Self {
+        Self { limit, left: Arc::new(AtomicU32::new(limit)), spent: VecDeque::new() }
+    }
+
+    fn spent(&mut self, back_at: Instant, amount: u32) {
+        if amount > 0 {
+            self.spent.push_back((back_at, amount));
+        }
+    }
+
     fn refill(&mut self, limit: u32, now: Instant) {
         while let Some((_, writes)) = self.spent.pop_front_if(|(at, _)| *at <= now) {
             self.give(writes);
@@ -80,26 +99,46 @@ mod tests {
     use super::*;
 
     fn left(windows: &mut Windows, limit: u32, now: Instant) -> u32 {
-        windows.allowance("p", limit, now);
-        windows.windows["p"].left.load(Ordering::Acquire)
+        let budgets = Budgets { writes_per_minute: limit, ..Budgets::default() };
+        windows.allowance("p", &budgets, now);
+        windows.windows["p"].writes.left.load(Ordering::Acquire)
+    }
+
+    fn take(windows: &mut Windows, writes: u32, now: Instant) {
+        windows.windows["p"].writes.left.fetch_sub(writes, Ordering::AcqRel);
+        windows.spent("p", Amount { writes, deletes: 0 }, now);
     }
 
     #[test]
     fn what_a_pass_took_comes_back_a_minute_after_it_ended() {
         let (mut windows, start) = (Windows::default(), Instant::now());
         assert_eq!(left(&mut windows, 3, start), 3);
-        windows.windows["p"].left.fetch_sub(2, Ordering::AcqRel);
-        windows.spent("p", 2, start);
+        take(&mut windows, 2, start);
         assert_eq!(left(&mut windows, 3, start + MINUTE / 2), 1);
         assert_eq!(left(&mut windows, 3, start + MINUTE), 3);
+    }
+
+    #[test]
+    fn a_deletion_comes_back_an_hour_after_it() {
+        let (mut windows, start) = (Windows::default(), Instant::now());
+        let budgets = Budgets { deletes_per_hour: 1, ..Budgets::default() };
+        let mut left = |now: Instant| {
+            windows.allowance("p", &budgets, now);
+            let deletes = &windows.windows["p"].deletes;
+            let left = deletes.left.swap(0, Ordering::AcqRel);
+            windows.spent("p", Amount { writes: 0, deletes: left }, now);
+            left
+        };
+        assert_eq!(left(start), 1);
+        assert_eq!(left(start + MINUTE), 0);
+        assert_eq!(left(start + HOUR), 1);
     }
 
     #[test]
     fn a_grant_that_changes_keeps_what_was_spent() {
         let (mut windows, start) = (Windows::default(), Instant::now());
         left(&mut windows, 4, start);
-        windows.windows["p"].left.fetch_sub(3, Ordering::AcqRel);
-        windows.spent("p", 3, start);
+        take(&mut windows, 3, start);
         assert_eq!(left(&mut windows, 2, start), 0, "one was left, two are fewer");
         assert_eq!(left(&mut windows, 2, start + MINUTE), 2);
         assert_eq!(left(&mut windows, 5, start + MINUTE), 5);

@@ -3,7 +3,7 @@
 
 use super::settled::KeyState;
 use super::{Engine, Passed};
-use crate::plugins::{FaultCounts, Served, Status};
+use crate::plugins::{FaultCounts, Held, Served, Status, read_held, write_held};
 use crate::timestamp::{now_ms, rfc3339};
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,6 +26,8 @@ pub(super) const LOOK_FOR_RELEASE_EVERY: Duration = Duration::from_secs(1);
 /// The health of every build in service.
 pub(super) struct Healths {
     by_digest: HashMap<Digest, Health>,
+    /// Who is not called, as it is on disk.
+    kept: Vec<Held>,
     /// There are counts that were not written yet.
     untold: bool,
     told_at: Instant,
@@ -33,7 +35,32 @@ pub(super) struct Healths {
 
 impl Healths {
     pub(super) fn new(now: Instant) -> Self {
-        Self { by_digest: HashMap::new(), untold: false, told_at: now }
+        Self { by_digest: HashMap::new(), kept: Vec::new(), untold: false, told_at: now }
+    }
+
+    /// Goes on where the host before this one ended.
+    ///
+    /// # Errors
+    /// It is not known whom that host did not call.
+    pub(super) fn resume(&mut self, state: &Path) -> anyhow::Result<()> {
+        self.by_digest.extend(read_held(state, now_ms())?);
+        Ok(())
+    }
+
+    /// Keeps on disk who is not called, where that changed.
+    fn keep(&mut self, state: &Path) {
+        let mut held: Vec<Held> =
+            self.by_digest.iter().filter_map(|(digest, health)| Held::of(digest, health)).collect();
+        held.sort();
+        if held == self.kept {
+            return;
+        }
+        match write_held(state, &held) {
+            Ok(()) => self.kept = held,
+            Err(error) => tracing::warn!(
+                "who is quarantined cannot be written, and would be called after a restart: {error:#}"
+            ),
+        }
     }
 
     /// Whether some plugin is not called at present.
@@ -120,8 +147,13 @@ impl Engine {
         };
         let answer = noted.map(|noted| noted.map_err(|sort| (sort, text.as_str())));
         let turn = health.ended(key, answer, now_ms());
+        // Its first pass: it is no longer merely loaded.
+        let first = noted.is_some() && health.counts().passes == 1;
         self.healths.untold |= noted.is_some();
-        self.take_turn(record.plugin.digest, &record.plugin.name, turn);
+        match (turn, first) {
+            (Turn::Same, true) => self.tell_plugins(),
+            _ => self.take_turn(record.plugin.digest, &record.plugin.name, turn),
+        }
     }
 
     fn take_turn(&mut self, digest: Digest, name: &str, turn: Turn) {
@@ -191,6 +223,7 @@ impl Engine {
         self.healths.by_digest.retain(|digest, _| {
             registry.served().iter().any(|served| served.power.plugin.digest == *digest)
         });
+        self.healths.keep(&self.options.state);
         let mut status = registry.status();
         self.describe(&mut status);
         if let Err(error) = crate::plugins::write_status(&self.options.state, &status) {
@@ -206,8 +239,13 @@ impl Engine {
 
     fn describe(&self, status: &mut Status) {
         for plugin in &mut status.plugins {
+            let in_service = plugin.state != "refused";
+            let asked = |health: &&Health| health.counts().passes > 0;
             let health = Digest::parse(&plugin.digest)
                 .and_then(|digest| self.healths.by_digest.get(&digest));
+            if in_service && health.filter(asked).is_none() {
+                plugin.state = "loaded".into();
+            }
             if let Some(health) = health {
                 let counts = health.counts();
                 plugin.passes = counts.passes;

@@ -152,7 +152,7 @@ struct Passed {
     stamp: trimtab_core::identity::Digest,
     reads: trimtab_core::reads::Reads,
     /// Writes that it took of its plugin's budget.
-    writes: u32,
+    taken: trimtab_core::budget::Amount,
     /// Why the plugin was not asked.
     hold: Option<health::Hold>,
     /// What came of asking it.
@@ -215,8 +215,9 @@ impl Engine {
     /// Runs until it is stopped, or until one round is over.
     ///
     /// # Errors
-    /// The journal cannot be written at the start.
+    /// The journal cannot be written at the start, or it is not known which plugins are quarantined.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Summary> {
+        self.healths.resume(&self.options.state)?;
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
         self.forget_requests();
@@ -235,6 +236,9 @@ impl Engine {
             self.accept_again();
             self.tell_sources();
             self.tell_counts();
+            if let Err(error) = self.parts.journal.vouch() {
+                tracing::error!("{error}");
+            }
             if self.options.once && self.round_is_over() {
                 break;
             }
@@ -258,6 +262,7 @@ impl Engine {
         self.tell_sources();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
+        self.parts.journal.close()?;
         Ok(summary)
     }
 

@@ -120,17 +120,16 @@ impl Engine {
                 bounds: &bounds,
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
-            let (reads, writes) = (lookups.take_reads(), bounds.allowance.taken());
+            let (reads, taken) = (lookups.take_reads(), bounds.allowance.taken());
             let (key, stamp, noted) = (snapshot.key, served.stamp, judge.into_noted());
-            Passed { key, record, stamp, reads, writes, hold, noted }
+            Passed { key, record, stamp, reads, taken, hold, noted }
         });
     }
 
     fn allowance(&mut self, served: &Served) -> Allowance {
         let grant = served.power.grant.as_ref();
         let budgets = grant.map(|grant| grant.terms.budgets).unwrap_or_default();
-        let limit = budgets.writes_per_minute;
-        self.budgets.allowance(&served.power.plugin.name, limit, Instant::now())
+        self.budgets.allowance(&served.power.plugin.name, &budgets, Instant::now())
     }
 
     /// The redactor, aware of what declared Secrets hold now.
@@ -163,8 +162,8 @@ impl Engine {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.note_health(&passed);
-        let Passed { key, record, stamp, reads, writes, hold, .. } = passed;
-        self.budgets.spent(&record.plugin.name, writes, Instant::now());
+        let Passed { key, record, stamp, reads, taken, hold, .. } = passed;
+        self.budgets.spent(&record.plugin.name, taken, Instant::now());
         self.order.passed(&key);
         if let Some(state) = self.keys.get_mut(&key) {
             state.held = hold.is_some();

@@ -97,7 +97,9 @@ impl KeyState {
     pub(super) fn ended(&mut self, record: &Record, stamp: Digest, reads: Reads) -> bool {
         self.reads = reads;
         let settled = record.outcome.next() == Next::Settle;
-        self.memo = (settled && !self.outdated).then(|| Memo::after(record, stamp));
+        // Who asked to be asked again means it, though nothing happens meanwhile.
+        let answers = settled && !self.outdated && record.look_again.is_none();
+        self.memo = answers.then(|| Memo::after(record, stamp));
         self.fights.ended(record);
         self.note_suspension(record);
         let last = Last {

@@ -7,12 +7,13 @@
 use super::{Registry, stale_grant};
 use crate::grants;
 use crate::signing::{self, Keys, Signer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use trimtab_core::grant::Grant;
+use trimtab_core::plugin::PluginIdentity;
 use trimtab_wasm::{Plugin, Sandbox};
 
 /// Time between two looks: a dropped file is in service within a second.
@@ -90,6 +91,8 @@ struct Directory {
     signers: BTreeMap<String, Signer>,
     keys_seen: BTreeMap<PathBuf, Look>,
     keys: Option<Keys>,
+    /// Files that import WASI: whether they are served is their grant's to say.
+    with_wasi: BTreeSet<String>,
     refused: BTreeMap<String, String>,
     grants_seen: Option<BTreeMap<PathBuf, Look>>,
     grants: Vec<Grant>,
@@ -107,6 +110,7 @@ impl Directory {
             signers: BTreeMap::new(),
             keys_seen: BTreeMap::new(),
             keys: None,
+            with_wasi: BTreeSet::new(),
             refused: BTreeMap::new(),
             grants_seen: None,
             grants: Vec::new(),
@@ -162,6 +166,7 @@ impl Directory {
             self.plugins.remove(&file);
             self.signers.remove(&file);
             self.refused.remove(&file);
+            self.with_wasi.remove(&file);
             tracing::info!(file, "plugin removed: its claims end");
             changed = true;
         }
@@ -210,14 +215,50 @@ impl Directory {
     }
 
     /// One read: the bytes that are verified are the bytes that are compiled.
-    fn load(&self, path: &Path) -> Result<(Plugin, Option<Signer>), String> {
+    fn load(&mut self, path: &Path) -> Result<(Plugin, Option<Signer>), String> {
         let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
         let signer = match &self.keys {
             Some(keys) => Some(signing::verify(path, &bytes, keys)?.clone()),
             None => None,
         };
-        let plugin = Plugin::load(&bytes, &self.sandbox).map_err(|error| error.to_string())?;
-        Ok((plugin, signer))
+        let loaded = match trimtab_wasm::inspect(&bytes) {
+            Ok(inspection) if inspection.wasi().next().is_some() => {
+                self.with_wasi.insert(name(path));
+                match self.may_have_wasi(&inspection.identity()) {
+                    true => Plugin::load_with_wasi(&bytes, &self.sandbox),
+                    false => Plugin::load(&bytes, &self.sandbox),
+                }
+            }
+            _ => {
+                self.with_wasi.remove(&name(path));
+                Plugin::load(&bytes, &self.sandbox)
+            }
+        };
+        Ok((loaded.map_err(|error| error.to_string())?, signer))
+    }
+
+    fn may_have_wasi(&self, plugin: &PluginIdentity) -> bool {
+        let its = |grant: &&Grant| grant.plugin == plugin.name && grant.digest == plugin.digest;
+        self.grants.iter().find(its).is_some_and(|grant| grant.terms.wasi)
+    }
+
+    /// Under other grants, files that import WASI are looked at anew; what no longer may ends.
+    fn look_at_wasi(&mut self) {
+        for file in self.with_wasi.clone() {
+            let lost = |plugin: &Arc<Plugin>| {
+                plugin.inspection().wasi().next().is_some()
+                    && !self.may_have_wasi(plugin.identity())
+            };
+            if self.plugins.get(&file).is_some_and(lost) {
+                tracing::error!(file, "out of service: no grant lets it import WASI any more");
+                self.plugins.remove(&file);
+                self.signers.remove(&file);
+            } else if !self.refused.contains_key(&file) {
+                continue;
+            }
+            let its = self.taken.iter_mut().filter(|(path, _)| name(path) == file);
+            its.for_each(|(_, looks)| looks.clear());
+        }
     }
 
     /// With other keys every file is looked at anew; what a key vouched for that is gone ends.
@@ -258,6 +299,7 @@ impl Directory {
                 self.grants = grants;
                 self.grants_problem = None;
                 if changed {
+                    self.look_at_wasi();
                     tracing::info!(grants = self.grants.len(), "grants read");
                 }
                 changed

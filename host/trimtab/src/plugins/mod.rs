@@ -4,9 +4,11 @@
 //! is refused. It is replaced whole; passes in flight end on the one that they began with.
 
 mod directory;
+mod held;
 mod status;
 
 pub(crate) use directory::{Options, watch};
+pub(crate) use held::{Held, read as read_held, write as write_held};
 pub(crate) use status::{FaultCounts, Status, read as read_status, write as write_status};
 
 use crate::grants;

@@ -25,7 +25,7 @@ pub(crate) struct Status {
 pub(crate) struct FileStatus {
     /// Name of the file.
     pub(crate) file: String,
-    /// `observing`, `enforcing`, `quarantined` or `refused`.
+    /// `loaded`, `observing`, `enforcing`, `quarantined` or `refused`.
     pub(crate) state: String,
     /// Name that its manifest gives; empty for a file that could not be read.
     pub(crate) name: String,

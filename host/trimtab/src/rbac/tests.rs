@@ -71,6 +71,29 @@ fn an_apply_needs_create_and_patch_and_a_deletion_needs_delete() {
 }
 
 #[test]
+fn what_the_grant_lets_a_plugin_read_is_read_whatever_it_lets_it_write() {
+    let read = |reads: &[&str], granted: Option<&[&str]>| {
+        let patterns = |texts: &[&str]| -> Vec<KindPattern> {
+            texts.iter().map(|it| KindPattern::parse(it).unwrap()).collect()
+        };
+        let mut power =
+            power(&["Deployment.apps"], Some((&["Deployment.apps"], Namespaces::All, false, &[])));
+        power.manifest.reads = patterns(reads);
+        match (granted, &mut power.grant) {
+            (Some(granted), Some(grant)) => grant.terms.reads = Some(patterns(granted)),
+            _ => power.grant = None,
+        }
+        shown(&Needs::of(&[power], None, &table).cluster()).join("; ")
+    };
+    let asked = ["HorizontalPodAutoscaler.autoscaling", "Secret"];
+    let rules = read(&asked, Some(&["HorizontalPodAutoscaler.autoscaling"]));
+    assert!(rules.contains("autoscaling: horizontalpodautoscalers [get list watch]"), "{rules}");
+    assert!(!rules.contains("secrets"), "{rules}");
+    let without = read(&["Secret", "Deployment.apps", "Service"], None);
+    assert_eq!(without, "apps: deployments [get list watch patch]");
+}
+
+#[test]
 fn a_grant_that_names_namespaces_writes_in_those_alone_and_reads_everywhere() {
     let only = Namespaces::Only(["shop".to_owned()].into());
     let kinds: &[&str] = &["Deployment.apps", "Namespace"];

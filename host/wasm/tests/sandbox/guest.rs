@@ -19,6 +19,11 @@ pub(crate) const MANIFEST: &str = r#"{"name":"hostile","version":"0.1.0","descri
 /// A core module with this body for `compare`, which gives the address of its answer: by default
 /// that of zeroes, which read as `in-sync`. `more` goes before the functions.
 pub(crate) fn module(more: &str, compare: &str) -> String {
+    module_that_decides(more, compare, "")
+}
+
+/// The same with this body for `decide`, whose answer of zeroes is a decision for nothing.
+pub(crate) fn module_that_decides(more: &str, compare: &str, decide: &str) -> String {
     format!(
         r#"(module
             {IMPORTS}
@@ -34,6 +39,7 @@ pub(crate) fn module(more: &str, compare: &str) -> String {
                 {compare}
                 (i32.const 1024))
             (func (export "trimtab:plugin/reconciler@0.1.0#decide") (param i32) (result i32)
+                {decide}
                 (i32.const 1024)))"#
     )
 }

@@ -9,5 +9,7 @@ mod answers;
 mod cache;
 mod files;
 mod imports;
+mod passes;
 mod resources;
 mod turns;
+mod wasi;

@@ -47,6 +47,14 @@ impl<'v> Key<'v> {
         }
     }
 
+    /// An empty name is stored as none at all.
+    fn or_absent(self) -> Self {
+        match self {
+            Key::String("") => Key::Absent,
+            key => key,
+        }
+    }
+
     /// A number that equal keys share and others hardly do.
     #[inline(never)]
     pub(crate) fn print(self) -> u32 {
@@ -106,6 +114,7 @@ impl<'f> Keys<'f> {
             Some(value) if !value.is_null() => Key::of(value),
             _ => default.map_or(Key::Absent, Key::of_text),
         }
+        .or_absent()
     }
 
     /// An order of elements by their keys but for the first field.

@@ -91,7 +91,7 @@ const TABLE: &[(&str, Fields)] = &[
     ("Probe", PROBE),
     ("HTTPGetAction", &[("path", Z("\"/\"")), ("scheme", Z("\"HTTP\""))]),
     ("GRPCAction", &[("service", D("\"\""))]),
-    ("ContainerPort", &[("protocol", Z("\"TCP\"")), ("hostPort", E)]),
+    ("ContainerPort", &[("protocol", Z("\"TCP\""))]),
     ("ObjectFieldSelector", &[("apiVersion", Z("\"v1\""))]),
     ("ResourceFieldSelector", &[("divisor", Z("\"0\""))]),
     ("SecretVolumeSource", FILES),

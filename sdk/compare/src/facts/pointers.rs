@@ -106,7 +106,7 @@ const TABLE: &[&str] = &[
     "ObjectMetricSource: averageValue",
     "OwnerReference: blockOwnerDeletion controller",
     "ParamRef: parameterNotFoundAction",
-    "PersistentVolumeClaimSpec: storageClassName volumeAttributesClassName volumeMode",
+    "PersistentVolumeClaimSpec: dataSource dataSourceRef storageClassName volumeAttributesClassName volumeMode",
     "PersistentVolumeSpec: volumeAttributesClassName volumeMode",
     "PodCertificateProjection: maxExpirationSeconds user",
     "PodCertificateRequestSpec: maxExpirationSeconds",

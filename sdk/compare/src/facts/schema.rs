@@ -176,7 +176,7 @@ impl<'d> Schemas<'d> {
         if go {
             slot.marks |= marks::GO;
             slot.default = default.filter(|value| !is_zero(value)).map(text);
-            if !place.field.is_empty() && self.drops_zero(node, default, place) {
+            if !place.field.is_empty() && self.drops_zero(schema, node, default, place) {
                 slot.marks |= marks::DROPS_ZERO;
             }
             self.complete(&mut slot, place);
@@ -187,7 +187,18 @@ impl<'d> Schemas<'d> {
     }
 
     /// Whether Go's `omitempty` (or the lack of a pointer) makes zero the same as absent.
-    fn drops_zero(&self, node: usize, default: Option<&Value<'_>>, place: Place<'_>) -> bool {
+    fn drops_zero(
+        &self,
+        schema: &Value<'_>,
+        node: usize,
+        default: Option<&Value<'_>>,
+        place: Place<'_>,
+    ) -> bool {
+        // A type that contains itself is not read yet: a struct is there behind a pointer.
+        let own = referred(schema).and_then(|name| self.index.get(name));
+        if own.is_some_and(|schema| schema.get("properties").is_some()) {
+            return default.is_some();
+        }
         match self.graph.draft(node) {
             Some(draft) if draft.bits & bits::TYPE == OBJECT => {
                 draft.additional.is_some() || default.is_some()

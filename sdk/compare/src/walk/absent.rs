@@ -1,10 +1,10 @@
 //! What desired states and live lacks; and whether desired is something that the server takes.
 
 use super::value::{mismatch, wrong_type};
-use super::{Answer, Walk, list};
-use crate::facts::{List, Node};
+use super::{Answer, Walk, context, list};
+use crate::facts::{Format, List, Node};
 use crate::trail::Trail;
-use crate::{Kind, scalar};
+use crate::{Kind, base64, scalar};
 use alloc::borrow::Cow;
 use trimtab_json::Value;
 
@@ -26,7 +26,8 @@ impl<'a> Walk<'a> {
         }
         // What a known type leaves open is stored as it is sent, empty objects too.
         let open = self.known && node.is_unknown();
-        if !open && reads_as_absent(desired, node) {
+        if !open && !context::is_told_where_it_holds(trail, node) && reads_as_absent(desired, node)
+        {
             return Ok(());
         }
         if is_unlisted(parent, node) {
@@ -135,6 +136,9 @@ fn reads_as_absent(desired: &Value<'_>, node: &Node<'_>) -> bool {
         return desired.is_null();
     }
     match desired {
+        Value::String(text) if node.format() == Format::Byte && node.is_go() => {
+            base64::encodes(text, &[])
+        }
         // A struct that is no pointer is there without being stated.
         Value::Object(object) if !node.is_map() => object
             .iter()

@@ -57,15 +57,39 @@ pub(super) fn is_default(
     }
 }
 
-/// The same of a member that desired states as empty or lets go. (Of a pod template, servers since
-/// 1.28 default no host port any more: there it only is never stray.)
+/// The same of a member that desired states as empty or lets go; `depth` is how many steps lead to
+/// what holds it. (Host ports are filled in for pods alone, since 1.28: in a template they only are
+/// never stray.)
 pub(super) fn is_default_of_stated(
     name: &str,
     live: &Value<'_>,
     siblings: &Object<'_>,
     node: &Node<'_>,
+    depth: usize,
 ) -> bool {
-    name != "hostPort" && is_default(name, live, siblings, node)
+    (name != "hostPort" || depth <= POD_PORT) && is_default(name, live, siblings, node)
+}
+
+/// How many steps lead to a container's port in a pod itself.
+const POD_PORT: usize = 5;
+
+/// Whether the default at this place is there whenever it holds: where it is not there, stating it asks
+/// for something. A Service that nobody reaches from outside has no external traffic policy.
+pub(super) fn is_told_where_it_holds(trail: &Trail<'_>, node: &Node<'_>) -> bool {
+    is_only_meant(trail, node)
+        || node.is_go() && trail.depth() == 2 && trail.is_field("externalTrafficPolicy")
+}
+
+/// Whether the default at this place is what its absence means to a controller, and is never put
+/// there: a pod has `enableServiceLinks` filled in and a pod's template has not (`SetDefaults_Pod`
+/// against `SetDefaults_PodSpec`), and so it is with a Job and its template.
+pub(super) fn is_only_meant(trail: &Trail<'_>, node: &Node<'_>) -> bool {
+    node.is_go()
+        && match trail.name() {
+            Some("enableServiceLinks" | "manualSelector") => trail.depth() > 2,
+            Some("nodeAffinityPolicy" | "nodeTaintsPolicy") => true,
+            _ => false,
+        }
 }
 
 /// What the autoscaler's defaults allow in a quarter of a minute.

@@ -181,16 +181,11 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
         trail: &Trail<'_>,
     ) -> Answer {
-        let mut left: Vec<&'a Value<'a>> = Vec::with_capacity(held.len());
-        for value in held {
-            let empty = value.str_at(&["type"]).is_some_and(str::is_empty);
-            if !empty && !held_more_often(value, &left, wanted) {
-                left.push(value);
-            }
-        }
+        let is_empty = |value: &Value<'_>| value.str_at(&["type"]).is_some_and(str::is_empty);
+        let mut left: Vec<&'a Value<'a>> = held.iter().filter(|value| !is_empty(value)).collect();
         self.whole = self.known;
         let item = node.item();
-        let mut unmatched = Vec::new();
+        let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
         for (index, desired) in wanted.iter().enumerate() {
             let mut found = None;
             for (place, live) in left.iter().enumerate() {
@@ -200,8 +195,15 @@ impl<'a> Walk<'a> {
                 }
             }
             match found {
-                Some(place) => drop(left.remove(place)),
+                Some(place) => matched.push(left.remove(place)),
                 None => unmatched.push((index, desired)),
+            }
+        }
+        for position in (0..left.len()).rev() {
+            let (before, value) = left.split_at(position);
+            let copied = |copy: &&Value<'_>| value.first().is_some_and(|value| *copy == *value);
+            if matched.iter().chain(before).any(copied) {
+                left.remove(position);
             }
         }
         if unmatched.len() != left.len() {
@@ -265,12 +267,6 @@ impl<'a> Walk<'a> {
 /// Whether a set can be told apart by its elements' text; sets of objects are compared in order.
 pub(crate) fn all_scalar(items: &[Value<'_>]) -> bool {
     items.iter().all(|item| !matches!(item, Value::Array(_) | Value::Object(_)))
-}
-
-/// Whether one more of `value` would be more than desired has.
-fn held_more_often(value: &Value<'_>, left: &[&Value<'_>], wanted: &[Value<'_>]) -> bool {
-    let have = left.iter().filter(|held| **held == value).count();
-    have > 0 && have >= wanted.iter().filter(|held| *held == value).count()
 }
 
 #[cold]

@@ -87,7 +87,7 @@ impl<'v> Members<'v> {
 
 /// What makes two elements the same.
 #[derive(Clone, Copy)]
-pub(super) enum By<'k> {
+pub(crate) enum By<'k> {
     /// The fields of a keyed list's key.
     Keys(Keys<'k>),
     /// The scalar itself.
@@ -98,7 +98,7 @@ pub(super) enum By<'k> {
 ///
 /// What the facts say of the key is read once, and so is each element's first key field, as a
 /// print: equal elements have equal prints, and only elements with equal prints are compared.
-pub(super) struct Elements<'v, 'k> {
+pub(crate) struct Elements<'v, 'k> {
     items: &'v [Value<'v>],
     by: By<'k>,
     /// The first key field, with its default.
@@ -115,7 +115,7 @@ pub(super) struct Elements<'v, 'k> {
 
 impl<'v, 'k> Elements<'v, 'k> {
     #[inline(never)]
-    pub(super) fn new(items: &'v [Value<'v>], by: By<'k>) -> Self {
+    pub(crate) fn new(items: &'v [Value<'v>], by: By<'k>) -> Self {
         let (first, single) = match by {
             By::Value => (None, true),
             By::Keys(keys) => {
@@ -178,7 +178,7 @@ impl<'v, 'k> Elements<'v, 'k> {
     /// The element that equals `item`, taken from now on; of several the last, which is the one
     /// that has effect, and all are taken. The second answer is whether there were several.
     #[inline(never)]
-    pub(super) fn take(&mut self, item: &Value<'_>) -> Option<(&'v Value<'v>, bool)> {
+    pub(crate) fn take(&mut self, item: &Value<'_>) -> Option<(&'v Value<'v>, bool)> {
         let mut found = None;
         let mut several = false;
         let head = self.head(item);
@@ -212,13 +212,13 @@ impl<'v, 'k> Elements<'v, 'k> {
     }
 
     /// The elements that were not taken.
-    pub(super) fn rest(&self) -> impl Iterator<Item = &'v Value<'v>> + '_ {
+    pub(crate) fn rest(&self) -> impl Iterator<Item = &'v Value<'v>> + '_ {
         let items = self.items.iter().enumerate();
         items.filter(|(position, _)| !self.taken.has(*position)).map(|(_, item)| item)
     }
 
     /// An element that equals an earlier one.
-    pub(super) fn duplicate(&mut self) -> Option<&'v Value<'v>> {
+    pub(crate) fn duplicate(&mut self) -> Option<&'v Value<'v>> {
         if self.items.len() <= SMALL {
             self.print();
             let repeats = |(position, (item, wanted)): &(usize, (&Value<'_>, &u32))| {

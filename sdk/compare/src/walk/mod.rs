@@ -20,6 +20,7 @@ mod stray;
 mod value;
 
 pub(crate) use self::list::all_scalar;
+pub(crate) use self::lookup::{By, Elements};
 
 use crate::facts::{Facts, Node};
 use crate::managed_fields::{self, Operation, Tree};
@@ -28,7 +29,7 @@ use crate::{CompareError, Difference, Kind, Options, ignore, scalar};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use trimtab_json::{Object, Path, Value};
+use trimtab_json::{Object, Path, Step, Value};
 
 /// What stands in for a map that live lacks, so that what is missing is told by key.
 const EMPTY: &Value<'static> = &Value::Object(Object::new());
@@ -98,6 +99,8 @@ struct Walk<'a> {
     limited: bool,
     /// How many steps lead to the immutable field that the walk is in.
     immutable: Option<usize>,
+    /// Live is a ConfigMap or Secret that says of itself that its content cannot change.
+    sealed: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -114,6 +117,7 @@ impl<'a> Walk<'a> {
             plain: None,
             limited: false,
             immutable: None,
+            sealed: false,
         };
         let Some(live) = live else { return walk };
         let version = live.str_at(&["apiVersion"]).unwrap_or_default();
@@ -178,6 +182,12 @@ impl<'a> Walk<'a> {
         node: &Node<'_>,
     ) -> Answer {
         let aggregated = wanted.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+        let holds_content = matches!(kind, "ConfigMap" | "Secret") && is_core(live);
+        self.sealed = holds_content && live.get("immutable").and_then(Value::as_bool) == Some(true);
+        // Declared without content, a ConfigMap is a place that somebody else fills.
+        let is_nothing = |value| scalar::is_hollow(value) && !matches!(value, Value::Array(_));
+        let is_place = kind == "ConfigMap"
+            && CONTENT.iter().all(|name| wanted.get(name).is_none_or(is_nothing));
         for (name, desired) in wanted.iter() {
             match (kind, name) {
                 (_, "apiVersion" | "kind" | "status") => {}
@@ -185,6 +195,7 @@ impl<'a> Walk<'a> {
                     self.metadata(desired, live.get("metadata").unwrap_or(&Value::Null), node)?;
                 }
                 ("Secret", "data" | "stringData") => {}
+                ("ConfigMap", "data" | "binaryData") if is_place => {}
                 // The aggregation controller writes the rules (rbac/v1 ClusterRole.rules).
                 ("ClusterRole", "rules") if aggregated => {}
                 _ => {
@@ -204,7 +215,8 @@ impl<'a> Walk<'a> {
         for (name, value) in live.iter() {
             let judged = match name {
                 "apiVersion" | "kind" | "status" | "metadata" => false,
-                "data" => kind != "Secret",
+                "data" => kind != "Secret" && !is_place,
+                "binaryData" => !is_place,
                 "rules" => !(kind == "ClusterRole" && aggregated),
                 _ => true,
             };
@@ -233,10 +245,25 @@ impl<'a> Walk<'a> {
         let path = trail.path();
         let depth = path.steps().len();
         let itself = (node.is_immutable() && live.is_some()).then_some(depth);
+        let sealed = (self.sealed && is_sealed(&path)).then_some(1);
         let immutable = self
             .immutable
             .or(itself)
+            .or(sealed)
             .map(|depth| path.steps().iter().take(depth).cloned().collect());
         self.out.push(Difference { path, kind, desired, live, immutable });
     }
+}
+
+/// Where a ConfigMap has its content.
+const CONTENT: [&str; 2] = ["data", "binaryData"];
+
+/// Whether an object is of the core group.
+fn is_core(object: &Object<'_>) -> bool {
+    object.get("apiVersion").and_then(Value::as_str) == Some("v1")
+}
+
+/// Whether a place cannot change once `immutable` is true: the content, and the word itself.
+fn is_sealed(path: &Path) -> bool {
+    matches!(path.steps().first(), Some(Step::Field(name)) if name == "immutable" || CONTENT.contains(&name.as_str()))
 }

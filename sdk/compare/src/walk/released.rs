@@ -75,7 +75,9 @@ impl<'a> Walk<'a> {
             }
             let child = node.field(name);
             let here = trail.field(name);
-            if desired.is_none() && context::is_default_of_stated(name, value, live, &child) {
+            if desired.is_none()
+                && context::is_default_of_stated(name, value, live, &child, trail.depth())
+            {
                 continue;
             }
             match desired {
@@ -105,7 +107,10 @@ impl<'a> Walk<'a> {
             return;
         }
         if desired.is_none() {
-            if live.is_null() || node.is_server_set() || self.is_back(live, node) {
+            // Nobody fills in a claim before it is made of its template.
+            let filled = node.is_server_set() && !trail.is_within("volumeClaimTemplate");
+            let back = !context::is_only_meant(trail, node) && self.is_back(live, node);
+            if live.is_null() || filled || back {
                 return;
             }
             if fields.is_empty() || fields.get(".").is_some() {

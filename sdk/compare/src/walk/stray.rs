@@ -125,7 +125,9 @@ pub(super) fn is_kept(live: &Value<'_>, node: &Node<'_>) -> bool {
             (node.drops_zero() || made)
                 && object.iter().all(|(name, value)| {
                     let child = node.field(name);
-                    child.is_server_set() || is_kept(value, &child)
+                    child.is_server_set()
+                        || is_kept(value, &child)
+                        || context::is_default_of_stated(name, value, object, &child, usize::MAX)
                 })
         }
         Value::String(text) if node.is_quantity() => node.drops_zero() && text == "0",

@@ -38,12 +38,6 @@ impl<'a> Walk<'a> {
             return Err(wrong_type(expected, desired, trail));
         }
         match (desired, live) {
-            // The same to the letter, as most small objects are: there is nothing to look up. Others
-            // are told apart at once, by their size or their first member. (Not so with lists within:
-            // what desired says twice is wrong even where live says it too.)
-            (Value::Object(wanted), Value::Object(held)) if wanted == held && is_flat(wanted) => {
-                Ok(())
-            }
             (Value::Object(wanted), _)
                 if wanted.is_empty() && asks_for_nothing(desired, live, node) =>
             {
@@ -89,10 +83,18 @@ impl<'a> Walk<'a> {
         let mut members = Members::new(held);
         for (name, desired) in wanted.iter() {
             let live = members.take(name);
+            if live.is_some_and(|live| is_the_same(desired, live)) {
+                continue;
+            }
             let child = node.field(name);
             // Stated as empty is not stated: the default that follows from a neighbour is right.
-            let follows = |live| context::is_default_of_stated(name, live, held, &child);
-            if child.drops_zero() && scalar::is_zero(desired) && live.is_some_and(follows) {
+            let follows =
+                |live| context::is_default_of_stated(name, live, held, &child, trail.depth());
+            if child.drops_zero()
+                && scalar::is_zero(desired)
+                && live.is_some_and(follows)
+                && mismatch(desired, &child).is_none()
+            {
                 continue;
             }
             self.member(desired, live, node, &child, &trail.field(name))?;
@@ -113,6 +115,20 @@ impl<'a> Walk<'a> {
         trail: &Trail<'_>,
     ) {
         self.report(Kind::Changed, Some(Cow::Borrowed(desired)), Some(live), node, trail);
+    }
+}
+
+/// The same to the letter, as most values are: whatever the schema says of them, they mean the same,
+/// and the server has taken them. Scalars and small objects of such; others are told apart at once, by
+/// their size or their first member. (Not so with lists within: what desired says twice is wrong even
+/// where live says it too.)
+fn is_the_same(desired: &Value<'_>, live: &Value<'_>) -> bool {
+    match (desired, live) {
+        (Value::String(a), Value::String(b)) => a == b,
+        (Value::Number(a), Value::Number(b)) => a == b,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Object(a), Value::Object(b)) => a == b && is_flat(a),
+        _ => false,
     }
 }
 

@@ -5,12 +5,15 @@
 //! the machine is not ours alone; a goal that is missed is said. Ends with another status than 0
 //! only if something cannot be run.
 //!
-//! Words on the command line choose parts: `decision`, `idle`, `scale`, `cached`, `edits`; none: all.
+//! Words on the command line choose parts: `decision`, `guards`, `idle`, `scale`, `cached`, `edits`;
+//! none: all.
 //! Start reading at `decision.rs`; `edits.rs` is the one that measures the whole host.
 
 mod allocator;
 
 mod decision;
+mod guards;
+mod isolation;
 mod native;
 
 mod cached;
@@ -35,6 +38,9 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if let Some(folder) = controller::role() {
         return runtime.block_on(controller::run(&folder));
+    }
+    if isolation::is_role() {
+        return isolation::serve();
     }
     // `cargo test --all-targets` runs benches too, without this word.
     if !std::env::args().any(|argument| argument == "--bench") {
@@ -62,6 +68,10 @@ async fn measure() -> Result<()> {
     if wants("decision") {
         eprintln!("==> decisions: sandbox, native, memo");
         decision::measure(&cluster, &server, &wasm, &mut table).await?;
+    }
+    if wants("guards") {
+        eprintln!("==> what each guard costs");
+        guards::measure(&cluster, &server, &wasm, &mut table).await?;
     }
     if wants("scale") {
         eprintln!("==> growth, and kubectl beside it");

@@ -23,6 +23,7 @@ impl Reconciler for Overreach {
             },
             "status" => Action::PatchStatus(Object::new().with("status", Object::new()).into()),
             "content" => content(desired, "labels", Object::new().with("made", "1").into()),
+            "omit" => omitting(desired, "data"),
             "elsewhere" => content(desired, "namespace", "kube-system".into()),
             "another" => content(desired, "name", "another".into()),
             "nameless" => content(desired, "generateName", "x-".into()),
@@ -49,6 +50,15 @@ fn content(desired: &Value<'_>, name: &'static str, value: Value<'static>) -> Ac
     let metadata = made.as_object_mut().and_then(|root| root.get_mut("metadata"));
     if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
         metadata.insert(name, value);
+    }
+    Action::ApplyContent(made)
+}
+
+/// Desired without this.
+fn omitting(desired: &Value<'_>, name: &str) -> Action {
+    let mut made = desired.clone().into_owned();
+    if let Some(root) = made.as_object_mut() {
+        root.remove(name);
     }
     Action::ApplyContent(made)
 }

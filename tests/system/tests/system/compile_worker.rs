@@ -1,10 +1,13 @@
 //! The process that compiles plugins: what it may not do, and what it says.
 
+use crate::world::{APP_OBJECTS, Test, converged, prove_alive, room_with_app, run, shared};
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use trimtab_system_tests::Built;
+use trimtab_system_tests::{Built, compile_bomb, slow_compile_bomb};
 
 /// A worker that has been given nothing yet, in an environment that it could talk about.
 fn worker() -> Result<Child> {
@@ -35,26 +38,28 @@ fn while_it_waits_for_a_file_it_can_open_nothing_and_its_limits_are_set() -> Res
     let mut worker = worker()?;
     let proc = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", worker.id()));
     let start = Instant::now();
-    let limits = loop {
-        let limits = proc("limits")?;
-        // Set after those that are looked at below.
-        let size = limits.lines().find(|line| line.starts_with("Max file size"));
-        if size.is_some_and(|line| line.split_whitespace().nth(3) == Some("0")) {
-            break limits;
+    // The filter of system calls is the last fence.
+    let status = loop {
+        let status = proc("status")?;
+        if status.contains("Seccomp:\t2") {
+            break status;
         }
-        ensure!(start.elapsed() < Duration::from_secs(10), "no limits within 10 s:\n{limits}");
+        ensure!(start.elapsed() < Duration::from_secs(10), "no filter within 10 s:\n{status}");
         std::thread::sleep(Duration::from_millis(5));
     };
-    // The limit on core files is the last one that it sets.
-    for (name, most) in
-        [("Max data size", "1073741824"), ("Max cpu time", "20"), ("Max file size", "0")]
-    {
-        let line = limits.lines().find(|line| line.starts_with(name)).context("no such limit")?;
+    ensure!(status.contains("NoNewPrivs:\t1") && status.contains("Threads:\t1"), "{status}");
+    let limits = proc("limits")?;
+    for (name, soft, hard) in [
+        ("Max data size", "1073741824", "1073741824"),
+        ("Max cpu time", "20", "21"),
+        ("Max file size", "0", "0"),
+        ("Max open files", "3", "3"),
+        ("Max core file size", "0", "0"),
+    ] {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).context("no limit")?;
         let words: Vec<&str> = line.split_whitespace().collect();
-        ensure!(words.iter().filter(|word| **word == most).count() == 2, "soft and hard: {line}");
+        ensure!(words.starts_with(&[soft, hard]), "{name}: {line}");
     }
-    // Landlock takes the right to gain privileges with it.
-    ensure!(proc("status")?.contains("NoNewPrivs:\t1"), "{}", proc("status")?);
     drop(worker.stdin.take());
     ensure!(!worker.wait()?.success(), "an empty file is no component");
     Ok(())
@@ -80,4 +85,35 @@ fn a_plugin_of_ours_becomes_code() -> Result<()> {
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     ensure!(output.stdout.starts_with(b"\x7fELF"), "it is no code that wasmtime loads");
     Ok(())
+}
+
+#[test]
+fn a_file_that_would_take_too_long_is_ended_by_its_processor_time() -> Result<()> {
+    let output = compiled(&slow_compile_bomb())?;
+    let signal = output.status.signal();
+    ensure!(signal == Some(Signal::XCPU.as_raw()), "{}", output.status);
+    ensure!(output.stdout.is_empty(), "and gave code");
+    Ok(())
+}
+
+#[test]
+fn a_compile_bomb_is_refused_by_the_limit_that_it_ran_into_and_nothing_else_stops() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "compile-bomb";
+        let room = room_with_app(cluster, name)?;
+        let mut host = converged(&room, APP_OBJECTS).await?;
+        room.drop_plugin("bomb.wasm", &compile_bomb())?;
+        let status = host
+            .until("the bomb is refused", async |_| {
+                let status = room.plugin_status("bomb.wasm")?;
+                ensure!(status["state"] == "refused", "{status}");
+                Ok(status)
+            })
+            .await?;
+        let reason = status["reason"].as_str().unwrap_or_default();
+        ensure!(reason.contains("more than 1024 MiB of memory"), "{reason}");
+        ensure!(room.plugin_status("generic.wasm")?["state"] == "enforcing");
+        prove_alive(cluster, &mut host, name).await
+    })
 }

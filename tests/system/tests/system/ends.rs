@@ -1,7 +1,7 @@
 //! How a host may end: told to, or killed at any moment.
 
 use crate::world::{Test, creations, none, run, shared};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -69,8 +69,11 @@ fn sigterm_in_the_middle_of_a_converge_ends_cleanly_and_the_journal_is_whole() -
         let journal = room.journal();
         ensure!(!journal.is_torn()? && journal.unreadable()?.is_empty(), "the journal is torn");
         let lines = journal.lines()?;
-        let last = lines.last().expect("it has lines");
-        ensure!(last.kind() == "host" && last.0["event"] == "stopped", "the last line is {last:?}");
+        let [.., last, checkpoint] = &lines[..] else { bail!("two lines at least") };
+        ensure!(last.kind() == "host" && last.0["event"] == "stopped", "it ends with {last:?}");
+        ensure!(checkpoint.kind() == "checkpoint", "after it comes {checkpoint:?}");
+        let verdict = room.verify_audit()?;
+        ensure!(verdict["covered"] == last.0["seq"], "not all is vouched for: {verdict}");
         for intent in lines.iter().filter(|line| line.kind() == "intent") {
             let object = intent.object();
             let ended = lines.iter().any(|line| line.kind() == "pass" && line.object() == object);
@@ -122,12 +125,7 @@ fn killed_at_any_moment_and_started_again_it_ends_in_the_same_state_with_each_ob
             let wrong = format!("killed at {moment:?}: {}\n{}", round.summary, round.log);
             ensure!(round.status == 0, "status {}, {wrong}", round.status);
             all_made_once(cluster, &name).await.map_err(|error| error.context(wrong))?;
-            let journal = room.journal();
-            let mended = journal.lines()?.iter().any(|line| line.0["event"] == "journal-mended");
-            ensure!(
-                journal.unreadable()?.len() <= usize::from(mended),
-                "a damaged line at {moment:?}"
-            );
+            room.verify_audit().with_context(|| format!("killed at {moment:?}"))?;
         }
         Ok(())
     })

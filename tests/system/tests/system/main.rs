@@ -16,6 +16,8 @@ mod diff;
 mod ends;
 mod example;
 mod gate;
+mod grants;
+mod hostile;
 mod ignore;
 mod immutable;
 mod in_cluster;

@@ -6,7 +6,9 @@ use crate::world::{
 };
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use trimtab_system_tests::{Host, Room, bare_component, core_module, with_manifest, with_version};
+use trimtab_system_tests::{
+    Host, Room, bare_component, core_module, with_manifest, with_version, with_wasi,
+};
 
 /// Waits until the plugin list has this file so.
 async fn listed(
@@ -99,6 +101,38 @@ fn a_newer_build_takes_over_without_a_restart_and_observes_until_it_is_granted()
         let line = pass(&mut host, mark, &settings(name), "corrected").await?;
         ensure!(line.trigger() == "plugin", "{line:?}");
         ensure!(cluster.api().require(&settings(name)).await?["data"]["color"] == "blue");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_file_that_imports_wasi_is_served_only_while_its_grant_says_so() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "wasi";
+        let room = room_with_app(cluster, name)?;
+        let file = "generic.wasm";
+        room.drop_plugin(file, &with_wasi(&room.built().plugin_bytes("generic")?)?)?;
+        let plain = room.grant_of(file, "enforce")?;
+        room.grant("with-wasi", &plain)?;
+        let mut host = room.start()?;
+        let refused = |it: &Value| {
+            it["state"] == "refused" && reason(it).contains("wasi:random/random@0.2.3")
+        };
+        listed(&mut host, &room, file, refused).await?;
+
+        // Said in the grant, which is taken up while the host runs.
+        let path = room.plugins().join(file);
+        let inspect: [&std::ffi::OsStr; 3] = ["plugin".as_ref(), "inspect".as_ref(), path.as_ref()];
+        let shown = room.built().output(&inspect)?;
+        ensure!(shown.contains("LOOK AT") && shown.contains("imports WASI"), "{shown}");
+        room.grant("with-wasi", &format!("{plain}wasi: closed\n"))?;
+        pass(&mut host, 0, &settings(name), "created").await?;
+        listed(&mut host, &room, file, |it| it["state"] == "enforcing").await?;
+        prove_alive(cluster, &mut host, name).await?;
+
+        room.grant("with-wasi", &plain)?;
+        listed(&mut host, &room, file, refused).await?;
         Ok(())
     })
 }

@@ -1,10 +1,12 @@
 //! A plugin that misbehaves is not called for a while, and comes back by a person's word or by
 //! another build.
 
-use crate::world::{APP_OBJECTS, Test, pass, prove_alive, room_with_app, run, settings, shared};
+use crate::world::{
+    APP_OBJECTS, Test, converged, pass, prove_alive, room_with_app, run, settings, shared,
+};
 use anyhow::{Result, ensure};
-use serde_json::Value;
-use trimtab_system_tests::{Host, Room, trapping, with_version};
+use serde_json::{Value, json};
+use trimtab_system_tests::{Host, Room, trapping, with_manifest, with_version};
 
 async fn listed(host: &mut Host, room: &Room, state: &str) -> Result<Value> {
     host.until(format!("the plugin is {state}"), async |_| {
@@ -64,6 +66,101 @@ fn a_plugin_that_traps_is_quarantined_and_comes_back_by_release_or_by_another_bu
         listed(&mut host, &room, "enforcing").await?;
         prove_alive(cluster, &mut host, name).await?;
         host.stop().await?;
+        Ok(())
+    })
+}
+
+/// Changes what the host keeps of its quarantined plugins, while it does not run.
+fn change_kept(room: &Room, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let file = room.state().join("quarantine.json");
+    let mut kept: Value = serde_json::from_slice(&std::fs::read(&file)?)?;
+    change(&mut kept[0]);
+    Ok(std::fs::write(&file, serde_json::to_vec(&kept)?)?)
+}
+
+#[test]
+fn a_quarantine_survives_a_restart_and_its_pauses_go_on_growing() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "quarantine-kept";
+        let room = room_with_app(cluster, name)?;
+        let good = room.built().plugin_bytes("generic")?;
+        room.drop_plugin("generic.wasm", &trapping(&good)?)?;
+        room.enforce("generic.wasm")?;
+        let mut host = room.start()?;
+        let before = listed(&mut host, &room, "quarantined").await?;
+        // Not given a moment to put its things in order.
+        host.kill()?;
+
+        // Another host does not ask it: not one pass, and the pause ends when it was to end.
+        let mark = room.journal().mark()?;
+        let mut host = room.start()?;
+        let waiting = pass(&mut host, mark, &settings(name), "waiting").await?;
+        ensure!(waiting.message().contains("quarantined"), "{waiting:?}");
+        let status = room.plugin_status("generic.wasm")?;
+        ensure!(status["state"] == "quarantined" && status["passes"] == 0, "{status}");
+        ensure!(status["reason"] == before["reason"], "{before}\n{status}");
+        host.stop().await?;
+
+        // Its pause is over while no host runs: one pass looks, and the next pause is twice as long.
+        change_kept(&room, |kept| kept["untilMs"] = json!(1))?;
+        let mut host = room.start()?;
+        host.says("quarantined for 2 min").await?;
+        let status = listed(&mut host, &room, "quarantined").await?;
+        ensure!(status["faults"]["traps"] == 1, "one probe: {status}");
+        host.stop().await?;
+
+        // A person's word while no host runs: the next one calls it, and finds it as bad as it was.
+        let state = room.state();
+        let release = ["plugin", "release", "generic", "--state"].map(AsRef::as_ref);
+        let said = room.built().output(&[&release[..], &[state.as_os_str()]].concat())?;
+        ensure!(said.contains("by the next host"), "{said}");
+        let mut host = room.start()?;
+        host.says("is called again").await?;
+        let status = listed(&mut host, &room, "quarantined").await?;
+        ensure!(status["faults"]["traps"].as_u64() >= Some(3), "{status}");
+        ensure!(status["reason"].as_str().unwrap_or_default().contains("for 1 min"), "{status}");
+
+        // A build that is right needs nobody's word.
+        room.drop_plugin("generic.wasm", &with_version(&good, "9.0.0")?)?;
+        room.enforce("generic.wasm")?;
+        listed(&mut host, &room, "enforcing").await?;
+        prove_alive(cluster, &mut host, name).await?;
+        host.stop().await?;
+        let kept = std::fs::read_to_string(room.state().join("quarantine.json"))?;
+        ensure!(kept.trim() == "[]", "nothing is held any more: {kept}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_plugin_is_loaded_until_it_is_asked_about_an_object() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "loaded";
+        let room = room_with_app(cluster, name)?;
+        // It claims a kind that nobody declares here.
+        let idle = with_manifest(&room.built().plugin_bytes("generic")?, |manifest| {
+            manifest["name"] = "idle".into();
+            manifest["claims"] = json!(["Lease.coordination.k8s.io"]);
+        })?;
+        room.drop_plugin("idle.wasm", &idle)?;
+        room.enforce("idle.wasm")?;
+        let mut host = converged(&room, APP_OBJECTS).await?;
+        listed(&mut host, &room, "enforcing").await?;
+        let status = room.plugin_status("idle.wasm")?;
+        ensure!(status["state"] == "loaded" && status["passes"] == 0, "{status}");
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "turn", "namespace": name}, "spec": {"leaseDurationSeconds": 9},
+        });
+        room.declare("lease.yaml", &lease.to_string())?;
+        host.until("it is asked", async |_| {
+            let status = room.plugin_status("idle.wasm")?;
+            ensure!(status["state"] == "enforcing", "{status}");
+            Ok(())
+        })
+        .await?;
         Ok(())
     })
 }

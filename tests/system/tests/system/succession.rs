@@ -91,6 +91,57 @@ fn what_kubectl_apply_stated_and_we_do_not_is_removed_once_we_may_adopt_and_not_
 }
 
 #[test]
+fn what_is_as_declared_is_taken_over_by_one_write_once_we_may_adopt_and_released_later() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "as-declared";
+        let id = Id::new("v1", "ConfigMap", name, "shared");
+        let setup = cluster.user("setup")?;
+        setup
+            .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+            .await?;
+        cluster
+            .user("other")?
+            .create(&json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "shared", "namespace": name}, "data": {"a": "1", "b": "2"}}))
+            .await?;
+        let declared = |data: &str| {
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: shared, namespace: {name}}}\ndata: {data}\n"
+            )
+        };
+        let writes = async || -> Result<usize> {
+            let mut all = cluster.audit().writes_by(name).await?;
+            all.retain(|request| request.name == "shared" && request.succeeded());
+            Ok(all.len())
+        };
+        let room = cluster.room(name)?.with_generic()?;
+        room.declare("shared.yaml", &declared("{a: \"1\", b: \"2\"}"))?;
+        let round = room.once().await?;
+        ensure!(round.status == 0 && writes().await? == 0, "{}", round.summary);
+
+        adopting(&room, "")?;
+        for _ in 0..3 {
+            let round = room.once().await?;
+            ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+            ensure!(writes().await? == 1, "it was written {} times", writes().await?);
+        }
+        let live = cluster.api().require(&id).await?;
+        ensure!(managers(&live).contains(&"trimtab"), "{live}");
+        ensure!(live["data"] == json!({"a": "1", "b": "2"}), "{live}");
+
+        room.declare("shared.yaml", &declared("{a: \"1\"}"))?;
+        room.once().await?;
+        let live = cluster.api().require(&id).await?;
+        ensure!(live["data"] == json!({"a": "1"}), "{live}");
+        let before = writes().await?;
+        room.once().await?;
+        ensure!(writes().await? == before, "it is written again");
+        Ok(())
+    })
+}
+
+#[test]
 fn another_client_side_tool_is_succeeded_where_the_grant_names_it() -> Test {
     run(async {
         let cluster = shared().await?;

@@ -160,6 +160,7 @@ impl Engine {
             };
             Some(Unsettled {
                 object: key.to_string(),
+                source: source.to_string(),
                 origin: format!("made for source {source}, which declares it no more"),
                 outcome: outcome.into(),
                 reason,

@@ -1,7 +1,7 @@
 //! The two judges: our comparison, and what a dry run of server-side apply changes.
 
 use super::schema::{Schema, Shape};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::sync::Arc;
 use trimtab_compare::{Facts, Kind, Options, compare, managed_fields};
@@ -197,6 +197,14 @@ fn differ(
     }
 }
 
+/// A place within an autoscaler's metrics is the whole list.
+pub(super) fn as_one_list(path: &mut Path) {
+    let list: Path = path.steps().iter().take(2).cloned().collect();
+    if is_metrics(&list) {
+        *path = list;
+    }
+}
+
 /// An autoscaler's metrics, whose order its controller changes: an exception by itself, see
 /// `exceptions.rs`.
 fn is_metrics(at: &Path) -> bool {
@@ -255,12 +263,17 @@ pub(super) fn touch(one: &Path, other: &Path) -> bool {
 }
 
 /// Whether we are the manager of the place, by apply.
-pub(super) fn is_ours(live: &Value, path: &Path) -> Result<bool> {
-    let bytes = serde_json::to_vec(live)?;
-    let live = trimtab_json::parse(&bytes).ok().context("live is JSON")?;
-    Ok(managed_fields::managers_of(&live, path).any(|entry| {
-        entry.manager == MANAGER && entry.operation == managed_fields::Operation::Apply
-    }))
+pub(super) fn is_ours(live: &Value, path: &Path) -> bool {
+    owners(live, path).iter().any(|(manager, how)| manager == MANAGER && *how == "Apply")
+}
+
+/// Who owns a place of live, and by which operation.
+pub(super) fn owners(live: &Value, path: &Path) -> Vec<(String, &'static str)> {
+    let bytes = live.to_string().into_bytes();
+    let Ok(live) = trimtab_json::parse(&bytes) else { return Vec::new() };
+    let owner =
+        |entry: managed_fields::Entry<'_>| (entry.manager.to_owned(), entry.operation.name());
+    managed_fields::managers_of(&live, path).map(owner).collect()
 }
 
 /// Without the word that scripts branch on, which the SDK puts before a sentence.

@@ -87,7 +87,8 @@ fn no_drift_by_us_is_no_change_by_the_server_for_every_type_that_it_keeps() -> T
 fn report(tally: &Tally, what: &str) -> Result<()> {
     let table = tally.table();
     if let Some(file) = std::env::var_os("TRIMTAB_ORACLE_REPORT") {
-        std::fs::write(file, format!("{table}\n{}", tally.disagreements.join("\n")))?;
+        let told = tally.disagreements.join("\n");
+        std::fs::write(file, format!("{table}\n{}\n{told}", tally.places()))?;
     }
     say(&format!(
         "oracle, {what}: {}",

@@ -147,9 +147,14 @@ impl Bench {
         let schema = schema.context("the server's document does not describe it")?;
         let facts = known.facts(seed)?;
         let live = self.get(seed, &seed.object).await?;
-        let seen = |desired: &Value| match judge::ours(desired, &live, &facts)? {
-            Ours::Differences(seen) => Ok(seen),
-            Ours::Invalid(what) => bail!("desired is called invalid: {what}"),
+        let valid = |desired: &Value| -> Result<Result<Vec<judge::Seen>, String>> {
+            Ok(match judge::ours(desired, &live, &facts)? {
+                Ours::Differences(seen) => Ok(seen),
+                Ours::Invalid(what) => Err(what),
+            })
+        };
+        let seen = |desired: &Value| {
+            valid(desired)?.map_err(|what| anyhow::anyhow!("desired is called invalid: {what}"))
         };
         let told = seen(&seed.object)?;
         ensure!(told.is_empty(), "it was applied, and differs: {told:?}");
@@ -164,12 +169,19 @@ impl Bench {
             // Some state nothing but their name.
             let Some(how) = how else { return Ok(false) };
             let paths = judge::changes(&seed.object, &changed, schema);
-            // What a controller aggregates is not judged; two elements with one key are an error.
-            let aggregated = changed["aggregationRule"].is_object() && how.contains(" /rules");
-            let Ok(told) = seen(&changed) else { continue };
-            if aggregated {
+            // What a controller aggregates is not judged.
+            if changed["aggregationRule"].is_object() && how.contains(" /rules") {
                 continue;
             }
+            let told = match valid(&changed)? {
+                Ok(told) => told,
+                // Two elements with one key, a value of another type: the server refuses it too.
+                Err(what) => {
+                    let answer = self.apply(seed, &changed, "&dryRun=All").await?;
+                    ensure!(answer.is_err(), "{how} is called invalid ({what}), and is taken");
+                    continue;
+                }
+            };
             let found = |path: &Path| told.iter().any(|seen| near(&seen.path, path));
             let meant = |seen: &judge::Seen| paths.iter().any(|path| near(&seen.path, path));
             ensure!(paths.iter().all(found), "{how} is not found at {paths:?}, but: {told:?}");

@@ -4,7 +4,7 @@ use super::exceptions;
 use super::schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use trimtab_json::Path;
+use trimtab_json::{Path, Step};
 
 /// In which direction we and the server disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,8 @@ pub(super) struct Case<'c> {
     pub(super) answer: Option<&'c Value>,
     pub(super) text: &'c str,
     pub(super) schema: Option<Schema<'c>>,
+    /// Who owns the place in live, and by which operation.
+    pub(super) owners: Vec<(String, &'static str)>,
     /// What was done to the seed.
     pub(super) mutations: &'c [String],
 }
@@ -59,6 +61,8 @@ pub(super) struct Counts {
 pub(super) struct Tally {
     pub(super) kinds: BTreeMap<String, Counts>,
     pub(super) excepted: BTreeMap<&'static str, usize>,
+    /// Where: an exception, a kind and the fields that lead to the place.
+    places: BTreeMap<String, usize>,
     pub(super) disagreements: Vec<String>,
 }
 
@@ -71,6 +75,9 @@ impl Tally {
     pub(super) fn disagree(&mut self, case: &Case<'_>) {
         if let Some(exception) = exceptions::ALL.iter().find(|exception| (exception.is)(case)) {
             *self.excepted.entry(exception.name).or_default() += 1;
+            let place =
+                format!("{}: {:?} {} {}", exception.name, case.wrong, case.kind, fields(case.path));
+            *self.places.entry(place).or_default() += 1;
             self.of(case.kind).excepted += 1;
             return;
         }
@@ -80,12 +87,17 @@ impl Tally {
                 self.of(case.kind).false_alarms += 1;
             }
         }
+        let owners: Vec<String> = case
+            .owners
+            .iter()
+            .map(|(manager, operation)| format!("{manager} by {operation}"))
+            .collect();
         let text = |value: Option<&Value>| match value {
             Some(value) => value.to_string().chars().take(300).collect(),
             None => String::from("-"),
         };
         self.disagreements.push(format!(
-            "{:?} {} {}\n    desired {}\n    live    {}\n    server  {}\n    {}\n    made by: {}",
+            "{:?} {} {}\n    desired {}\n    live    {}\n    server  {}\n    {}\n    made by: {}\n    owned by: {}",
             case.wrong,
             case.kind,
             case.path,
@@ -94,6 +106,7 @@ impl Tally {
             text(case.answer),
             case.text,
             case.mutations.join("; "),
+            owners.join(", "),
         ));
     }
 
@@ -118,7 +131,16 @@ impl Tally {
         for (name, more) in other.excepted {
             *self.excepted.entry(name).or_default() += more;
         }
+        for (place, more) in other.places {
+            *self.places.entry(place).or_default() += more;
+        }
         self.disagreements.extend(other.disagreements);
+    }
+
+    /// Where the exceptions were made, most of the time.
+    pub(super) fn places(&self) -> String {
+        let line = |(place, count): (&String, &usize)| format!("  {count} {place}\n");
+        self.places.iter().map(line).collect()
     }
 
     /// One line for each kind, and the totals.
@@ -152,4 +174,13 @@ impl Tally {
         }
         lines
     }
+}
+
+/// The fields that lead to a place, without positions and keys.
+fn fields(path: &Path) -> String {
+    let name = |step: &Step| match step {
+        Step::Field(name) => format!("/{name}"),
+        Step::Index(_) | Step::Keyed(_) | Step::Element(_) => "/*".to_owned(),
+    };
+    path.steps().iter().map(name).collect()
 }
