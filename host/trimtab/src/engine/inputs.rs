@@ -31,7 +31,7 @@ impl Engine {
             self.moved_at = Instant::now();
         }
         for key in &changes.gone {
-            tracing::info!("{key} left its source");
+            tracing::info!("{key} left the source");
             self.forget(key);
         }
         let mut counts: HashMap<Arc<str>, usize> = HashMap::new();

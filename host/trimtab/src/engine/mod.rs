@@ -121,6 +121,9 @@ pub(crate) struct Engine {
     /// What is configured now.
     config: Arc<Config>,
     sources: Sources,
+    /// The configuration of the start, until it is taken up.
+    first: Option<Config>,
+    followed_at: Option<Instant>,
     incoming: mpsc::Receiver<Incoming>,
     desired: DesiredState,
     /// Something was in force already.
@@ -190,6 +193,7 @@ impl Engine {
         let facts = Arc::new(FactsCache::new(parts.store.clone()));
         let (sources, incoming) = Sources::new();
         let made = Made::new(&options.inventory_namespace);
+        let first = Some(options.config.clone());
         Self {
             schemas: facts.follow(),
             facts,
@@ -199,6 +203,8 @@ impl Engine {
             started: now,
             config: Arc::default(),
             sources,
+            first,
+            followed_at: None,
             incoming,
             desired: DesiredState::default(),
             placed_once: false,
@@ -236,7 +242,6 @@ impl Engine {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
         self.forget_requests();
-        self.take_config(self.options.config.clone());
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
             self.release_order();
@@ -247,6 +252,7 @@ impl Engine {
             self.tell_idle_rules();
             self.take_releases();
             self.take_requests();
+            self.take_first_config();
             self.begin();
             self.accept_again();
             self.tell_sources();
