@@ -28,7 +28,7 @@ pub(super) struct Made {
     pub(super) digest: String,
     pub(super) sources: Vec<SourceOf>,
     /// In the order in which they would be done; objects that are as declared are not among them.
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Item>,
     /// Objects that are as declared.
     pub(super) in_sync: usize,
     /// What could not be read or judged.
@@ -53,7 +53,7 @@ pub(super) struct SourceOf {
 /// One object that something is to be done about, or that cannot be as declared.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Change {
+pub(super) struct Item {
     pub(super) object: String,
     /// `create`, `change`, `recreate`, `adopt`, `delete`, `prune`, `status`; or what stands in the
     /// way: `left`, `refused`, `waiting`, `held`, `kept`, `unclaimed` and the other outcomes.
@@ -85,7 +85,7 @@ pub(super) struct Change {
     turn: (u8, u8),
 }
 
-impl Change {
+impl Item {
     /// Whether something would be written, now or after a person's word.
     pub(super) fn is_one(&self) -> bool {
         self.digest.is_some()
@@ -121,23 +121,23 @@ impl Made {
     ) {
         self.errors.extend(round.errors.iter().map(ToString::to_string));
         for refused in &round.refused {
-            self.changes.push(Change {
+            self.changes.push(Item {
                 origin: refused.origin.clone(),
-                ..Change::of(&refused.object, "refused", &refused.source, &refused.reason)
+                ..Item::of(&refused.object, "refused", &refused.source, &refused.reason)
             });
         }
         for (manifest, reason) in &round.unplaced {
             let object = format!("{} {}", manifest.gvk, manifest.name);
-            self.changes.push(Change {
+            self.changes.push(Item {
                 origin: manifest.origin.to_string(),
-                ..Change::of(&object, "waiting", "", reason)
+                ..Item::of(&object, "waiting", "", reason)
             });
         }
         for desired in &round.unclaimed {
             let why = format!("no plugin claims {}", desired.key.group_kind);
-            self.changes.push(Change {
+            self.changes.push(Item {
                 origin: desired.origin.to_string(),
-                ..Change::of(&desired.key.to_string(), "unclaimed", &desired.source, &why)
+                ..Item::of(&desired.key.to_string(), "unclaimed", &desired.source, &why)
             });
         }
         for looked in &round.looked {
@@ -242,7 +242,7 @@ impl Made {
     /// What an approval of the whole plan lets through.
     pub(super) fn approved(&self) -> Approvals {
         let digests = |prunes: bool| {
-            let of = move |change: &&Change| (change.action == "prune") == prunes;
+            let of = move |change: &&Item| (change.action == "prune") == prunes;
             let changes = self.changes.iter().filter(of);
             changes.filter_map(|change| Digest::parse(change.digest.as_deref()?))
         };
@@ -278,7 +278,7 @@ impl Made {
             ));
         }
         let by_object = |plan: &Self| -> BTreeMap<String, (String, Option<String>)> {
-            let of = |it: &Change| (it.object.clone(), (it.action.clone(), it.digest.clone()));
+            let of = |it: &Item| (it.object.clone(), (it.action.clone(), it.digest.clone()));
             plan.changes.iter().filter(|it| it.is_one()).map(of).collect()
         };
         let (before, now) = (by_object(then), by_object(self));
@@ -303,7 +303,7 @@ impl Made {
     }
 }
 
-impl Change {
+impl Item {
     fn of(object: &str, action: &str, source: &str, reason: &str) -> Self {
         Self {
             object: object.to_owned(),
@@ -323,7 +323,7 @@ impl Change {
 }
 
 /// What a pass would do; `None`: the object is as declared.
-fn change(looked: &Looked, source: &SourceConfig, registry: &Registry) -> Option<Change> {
+fn change(looked: &Looked, source: &SourceConfig, registry: &Registry) -> Option<Item> {
     let record = &looked.record;
     if record.outcome.converged() {
         return None;
@@ -343,7 +343,7 @@ fn change(looked: &Looked, source: &SourceConfig, registry: &Registry) -> Option
     };
     let digest = (is_planned && not_written.is_empty()).then(|| approval::digest(record));
     let asks = source.terms.approval.asks(&record.key, &record.planned, None);
-    Some(Change {
+    Some(Item {
         origin: record.origin.to_string(),
         approval: asks.filter(|_| digest.is_some()).unwrap_or_default(),
         not_written,
@@ -351,7 +351,7 @@ fn change(looked: &Looked, source: &SourceConfig, registry: &Registry) -> Option
         takes: record.planned.iter().flat_map(|planned| planned.takes.clone()).collect(),
         digest: digest.map(|digest| digest.to_string()),
         turn: (0, rank(&record.key.group_kind)),
-        ..Change::of(&record.key.to_string(), action, &record.source, &reason)
+        ..Item::of(&record.key.to_string(), action, &record.source, &reason)
     })
 }
 
@@ -405,7 +405,7 @@ fn deletion(
     step: &Step,
     seen: Option<&Seen>,
     at: usize,
-) -> Option<Change> {
+) -> Option<Item> {
     let (action, reason, held) = match step {
         Step::Forget(_) => return None,
         Step::Delete | Step::Look => ("prune", String::new(), None),
@@ -422,7 +422,7 @@ fn deletion(
     let writes = matches!(action, "prune" | "held") && !observes;
     let digest = uid.filter(|_| writes).map(|uid| approval::deletion(&config.name, key, uid));
     let by_rule = config.terms.approval.deletes && digest.is_some();
-    Some(Change {
+    Some(Item {
         approval: match (&held, by_rule) {
             (Some(_), _) => "a person has to allow it".into(),
             (None, true) => "deletions of its source wait for a person".into(),
@@ -435,6 +435,6 @@ fn deletion(
         digest: digest.map(|digest| digest.to_string()),
         held,
         turn: (1, u8::try_from(at).unwrap_or(u8::MAX)),
-        ..Change::of(&key.to_string(), action, &config.name, &reason)
+        ..Item::of(&key.to_string(), action, &config.name, &reason)
     })
 }

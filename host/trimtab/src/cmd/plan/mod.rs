@@ -8,7 +8,7 @@
 mod made;
 mod shown;
 
-use self::made::{Change, Made};
+use self::made::{Item, Made};
 use super::run::{HostArgs, Pulse};
 use crate::cli::runtime;
 use crate::config::{Place, SourceConfig};
@@ -96,7 +96,7 @@ impl Plan {
             View::Yaml => output::print(Format::Yaml, plan, String::new)?,
         }
         Ok(match plan.errors.is_empty() {
-            true => u8::from(plan.changes.iter().any(Change::is_one)),
+            true => u8::from(plan.changes.iter().any(Item::is_one)),
             false => 2,
         })
     }

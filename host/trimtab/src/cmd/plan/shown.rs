@@ -1,6 +1,6 @@
 //! A plan for people: on a terminal, and as a comment on a pull request.
 
-use super::made::{Change, Made};
+use super::made::{Item, Made};
 use crate::journal::DifferenceLine;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,7 +46,7 @@ pub(super) fn table(plan: &Made) -> String {
     text
 }
 
-fn heading(change: &Change) -> String {
+fn heading(change: &Item) -> String {
     let mut text = format!("{} {}", change.action, change.object);
     if !change.origin.is_empty() {
         let _ = write!(text, " ({})", change.origin);
@@ -112,7 +112,7 @@ pub(super) fn markdown(plan: &Made) -> String {
     text + &end
 }
 
-fn section(change: &Change) -> String {
+fn section(change: &Item) -> String {
     let mut text = format!("\n<details><summary>{}</summary>\n\n", escaped(&heading(change)));
     if !change.differences.is_empty() {
         let mut lines = String::new();
