@@ -104,7 +104,8 @@ fn stated<'v, 'a>(wanted: &'v Object<'a>, name: &str) -> Option<&'v Value<'a>> {
 /// Whether a member cannot stand beside what desired states in the same object.
 fn is_excluded(name: &str, wanted: &Object<'_>, node: &Node<'_>) -> bool {
     let is_go = |name: &str| node.field(name).is_go();
-    if !is_go(name) {
+    // The keys of a map are no members of a type.
+    if node.is_map() || !is_go(name) {
         return false;
     }
     if is_volume(node) {

@@ -193,16 +193,20 @@ pub fn bare_component() -> Vec<u8> {
 
 /// The component with this instance under the name of the contract's interface, and a manifest: what
 /// is compiled before anybody sees that it is not the contract's.
-fn with_reconciler(mut component: Vec<u8>, instance: &[u8]) -> Vec<u8> {
+fn with_reconciler(mut component: Vec<u8>, instance: &[u8], manifest: &str) -> Vec<u8> {
     append_section(&mut component, INSTANCES, instance);
     let mut exports = vec![1, 0];
     append_number(&mut exports, RECONCILER.len());
     exports.extend_from_slice(RECONCILER.as_bytes());
     exports.extend([INSTANCES, 0, 0]);
     append_section(&mut component, COMPONENT_EXPORTS, &exports);
-    append_manifest(&mut component, BARE_MANIFEST.as_bytes());
+    append_manifest(&mut component, manifest.as_bytes());
     component
 }
+
+/// What the bombs say of themselves: a kind that nothing else claims.
+const BOMB_MANIFEST: &str = r#"{"name":"bomb","version":"0.1.0","wit":"0.1.0","claims":["Lease.coordination.k8s.io"],
+        "actions":["apply-desired"]}"#;
 
 /// How many core instances [`instance_bomb`] has.
 const INSTANCE_COUNT: usize = 1_000;
@@ -217,7 +221,7 @@ pub fn instance_bomb() -> Vec<u8> {
     append_number(&mut instances, INSTANCE_COUNT);
     instances.extend([0, 0, 0].repeat(INSTANCE_COUNT));
     append_section(&mut bomb, CORE_INSTANCES, &instances);
-    with_reconciler(bomb, &[1, 1, 0])
+    with_reconciler(bomb, &[1, 1, 0], BARE_MANIFEST)
 }
 
 /// The same component with this many bytes more that nobody reads.
@@ -286,7 +290,7 @@ fn loops_and_variables(loops: usize, variables: usize) -> Vec<u8> {
     let mut component = b"\0asm\x0d\0\x01\0".to_vec();
     append_section(&mut component, CORE_MODULE, &module);
     // An instance that holds nothing.
-    with_reconciler(component, &[1, 0x01, 0])
+    with_reconciler(component, &[1, 0x01, 0], BOMB_MANIFEST)
 }
 
 fn append_manifest(component: &mut Vec<u8>, json: &[u8]) {

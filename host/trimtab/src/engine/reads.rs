@@ -251,6 +251,7 @@ mod tests {
         }
         let mut ungranted = power(&["Service"], &["*"]);
         ungranted.grant = None;
-        assert!(watched(&ungranted, &["s"]).is_empty());
+        ungranted.manifest.claims = patterns(&["Deployment.apps"]);
+        assert!(watched(&ungranted, &["s"]).is_empty(), "it reads what it claims alone");
     }
 }

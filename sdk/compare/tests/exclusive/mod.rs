@@ -70,6 +70,13 @@ fn a_volume_has_one_source() {
 }
 
 #[test]
+fn the_keys_of_a_map_rule_nothing_out() {
+    let labels = |keys: &str| format!(r#"{{"template":{{"metadata":{{"labels":{{{keys}}}}}}}}}"#);
+    let (desired, live) = (r#""value":"1""#, r#""value":"1","valueFrom":"2","other":"3""#);
+    assert_eq!(deployment(&labels(desired), &labels(live)), "");
+}
+
+#[test]
 fn of_types_that_are_not_kubernetes_own_nothing_is_ruled_out() {
     let (desired, live) =
         (r#"{"hold":{"type":"A","value":1}}"#, r#"{"hold":{"rollingUpdate":{},"valueFrom":{}}}"#);

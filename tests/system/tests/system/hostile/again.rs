@@ -23,7 +23,7 @@ pub(super) fn there_is_nothing_by_which_two_answers_to_one_question_could_differ
         }
         ensure!(answers.len() == 1, "answers differ: {answers:?}");
         // And where one was asked twice, it answered twice the same.
-        let status = trial.listed(&file, "enforcing").await?;
+        let status = trial.serves(&file).await?;
         ensure!(status["faults"]["impure"] == 0, "{status}");
         trial.end(&[]).await
     })
@@ -100,7 +100,7 @@ pub(super) fn a_storm_of_actions_is_cut_and_a_mass_deletion_stops_at_its_budget(
         let left = trial.cluster.api().list("hostile.example/v1", "Trial").await?;
         let left = left.iter().filter(|it| it["spec"]["kept"] == false).count();
         ensure!(left == 25, "{left} of 30 objects are left");
-        trial.listed(&file, "enforcing").await?;
+        trial.serves(&file).await?;
         let written = trial.written().await?;
         let stormed = format!("trials.hostile.example {}/storm", trial.name);
         ensure!(written.get(&stormed).is_some_and(|count| *count <= 16), "{written:?}");

@@ -194,8 +194,20 @@ impl Trial {
     pub(super) async fn serve(&mut self, wants: &Wants<'_>) -> Result<String> {
         let guest = self.guest().await?;
         let file = self.drop_in("", guest, wants)?;
-        self.listed(&file, "enforcing").await?;
+        self.serves(&file).await?;
         Ok(file)
+    }
+
+    /// Waits until a file is in service under its grant, asked about something or not yet.
+    pub(super) async fn serves(&mut self, file: &str) -> Result<Value> {
+        let Arena { room, host, .. } = &mut self.arena;
+        host.until(format!("{file} is in service"), async |_| {
+            let status = room.plugin_status(file)?;
+            let serves = status["state"] == "loaded" || status["state"] == "enforcing";
+            ensure!(serves && status["grant"] != "", "the plugin list says {status}");
+            Ok(status)
+        })
+        .await
     }
 
     /// Waits until the host says so of a file; gives its whole entry.

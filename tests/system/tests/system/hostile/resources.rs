@@ -31,7 +31,7 @@ async fn each_faults(number: u8, files: Files, says: &[&str]) -> Result<()> {
     let mut objects = Vec::new();
     for ((shape, file), kind) in files.iter().zip(KINDS) {
         let file = trial.drop_in(shape, file, &Wants { claims: &[kind], ..Wants::default() })?;
-        trial.listed(&file, "enforcing").await?;
+        trial.serves(&file).await?;
         objects.push(trial.object(kind, shape, "", ""));
     }
     trial.declare(&objects).await?;
@@ -52,7 +52,7 @@ pub(super) fn copies_of_many_megabytes_are_interrupted_at_the_next_turn_of_their
         let mut trial = Trial::begin(2).await?;
         let files = made::bulk_copies();
         let file = trial.drop_in("", &files[0].1, &Wants::default())?;
-        trial.listed(&file, "enforcing").await?;
+        trial.serves(&file).await?;
         let objects: Vec<_> =
             ["a", "b", "c"].map(|name| trial.object(KINDS[0], name, "", "")).into();
         trial.declare(&objects).await?;
@@ -76,7 +76,7 @@ pub(super) fn tables_and_instances_beyond_their_limits_are_refused_to_a_plugin()
         let mut trial = Trial::begin(4).await?;
         let files = made::tables_and_instances();
         let file = trial.drop_in("table", &files[0].1, &Wants::default())?;
-        trial.listed(&file, "enforcing").await?;
+        trial.serves(&file).await?;
         let object = trial.object(KINDS[0], "table", "", "");
         trial.declare(std::slice::from_ref(&object)).await?;
         trial.faults(&object, "table").await?;
@@ -100,7 +100,7 @@ pub(super) fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_w
         for (kind, shapes) in [(KINDS[0], ["list", "text"]), (KINDS[1], ["levels", "many"])] {
             let wants = Wants { claims: &[kind], ..Wants::default() };
             let file = trial.drop_in(shapes[0], guest, &wants)?;
-            trial.listed(&file, "enforcing").await?;
+            trial.serves(&file).await?;
             objects.extend(shapes.map(|shape| trial.object(kind, shape, "huge-output", shape)));
         }
         trial.declare(&objects).await?;
@@ -177,7 +177,7 @@ pub(super) fn a_call_of_the_host_from_within_the_hosts_call_is_a_trap_and_one_th
         let mut trial = Trial::begin(16).await?;
         let files = made::reentrant();
         let file = trial.drop_in("reentrant", &files[0].1, &Wants::default())?;
-        trial.listed(&file, "enforcing").await?;
+        trial.serves(&file).await?;
         let object = trial.object(KINDS[0], "reentrant", "", "");
         trial.declare(std::slice::from_ref(&object)).await?;
         trial.faults(&object, "cannot leave component instance").await?;
