@@ -251,7 +251,7 @@ mod tests {
         }
         let mut ungranted = power(&["Service"], &["*"]);
         ungranted.grant = None;
-        ungranted.manifest.claims = patterns(&["Deployment.apps"]);
+        ungranted.manifest.claims = vec![KindPattern::Exact(GroupKind::new("apps", "Deployment"))];
         assert!(watched(&ungranted, &["s"]).is_empty(), "it reads what it claims alone");
     }
 }
