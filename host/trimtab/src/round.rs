@@ -80,16 +80,18 @@ pub(crate) async fn observe(
     let facts = FactsCache::new(store.clone());
     let writer = Writer::new(store.clone());
     let redactor = secrets::redactor(redactor, objects.iter(), &store);
-    let looked = look(&store, &facts, &writer, &redactor, objects).await;
+    let looked = look(&store, &facts, &writer, &redactor, &HashMap::new(), objects).await;
     Ok(Round { looked, unplaced, errors, refused: state.refused, redactor })
 }
 
-/// One pass of each of these objects that writes nothing, against what the store holds.
+/// One pass of each of these objects that writes nothing, against what the store holds. `applied` has
+/// the UIDs under which we wrote them, as far as that is known.
 pub(crate) async fn look(
     store: &Store,
     facts: &FactsCache,
     writer: &Writer,
     redactor: &Redactor,
+    applied: &HashMap<ObjectKey, Arc<str>>,
     objects: Vec<Arc<Desired>>,
 ) -> Vec<Looked> {
     let power = observer();
@@ -102,7 +104,7 @@ pub(crate) async fn look(
                 key: desired.key.clone(),
                 gvk: desired.gvk.clone(),
                 live: store.live(&desired.key, &desired.gvk),
-                applied_uid: None,
+                applied_uid: applied.get(&desired.key).cloned(),
                 facts: facts.get(&desired.gvk).await,
                 desired,
                 now_ms: now_ms(),
