@@ -40,6 +40,7 @@ pub mod terms;
 
 mod after;
 mod alike;
+pub mod approval;
 mod bookkeeping;
 mod confirm;
 pub mod edit;

@@ -5,6 +5,7 @@
 
 mod claim;
 
+use crate::approval::Approved;
 use crate::budget::{self, Allowance, Amount, Over};
 use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
@@ -44,6 +45,8 @@ pub struct Bounds {
     /// Since when the object was suspended (RFC 3339, UTC, to the second), for the first pass
     /// after that: what changed meanwhile is told before anything is written.
     pub resumed_from: Option<String>,
+    /// What a person approved.
+    pub approved: Approved,
     /// How the pass ends without that anything is looked at, where the caller knows it already.
     pub instead: Option<Outcome>,
 }
@@ -251,6 +254,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             return Err(Outcome::Rejected(message.clone()));
         }
         if !permits.is_empty() {
+            self.bounds.approved.lets(&snapshot.desired.terms.approval, record)?;
             return self.within_budget(&record.planned).map(|()| permits);
         }
         Err(match (record.planned.is_empty(), record.refusals.is_empty()) {

@@ -681,6 +681,58 @@ fn replicas_that_are_stated_no_longer_are_handed_over_before_they_are_let_go_of(
     }
 }
 
+/// What a schema says of a Deployment's strategy.
+fn strategy_facts() -> Arc<[u8]> {
+    let document = r##"{"components":{"schemas":{"io.k8s.api.apps.v1.Deployment":{"type":"object",
+        "x-kubernetes-group-version-kind":[{"group":"apps","kind":"Deployment","version":"v1"}],
+        "properties":{"spec":{"$ref":"#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}}},
+        "io.k8s.api.apps.v1.DeploymentSpec":{"type":"object","properties":{"strategy":{
+            "$ref":"#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}}},
+        "io.k8s.api.apps.v1.DeploymentStrategy":{"type":"object","properties":{"type":{"type":"string"},
+            "rollingUpdate":{"type":"object","properties":{"maxSurge":{"type":"string"}}}}}}}}"##;
+    let document = trimtab_json::parse(document.as_bytes()).unwrap();
+    let facts = trimtab_compare::facts::build(&document, "apps", "v1", "Deployment");
+    facts.unwrap().into()
+}
+
+#[test]
+fn what_cannot_stand_beside_desired_is_made_ours_before_the_apply_and_rehearsed_as_a_patch() {
+    let owner = r#"{"manager":"trimtab","operation":"Apply","apiVersion":"apps/v1","fieldsV1":{"f:spec":{"f:paused":{}}}}"#;
+    let Live::Present(mut live) = scaled(owner) else { panic!() };
+    let strategy =
+        r#""spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"1"}},"#;
+    let json = String::from_utf8_lossy(&live.json).replace(r#""spec":{"#, strategy);
+    live.json = json.into_bytes().into();
+    let mut snapshot = snapshot_of("Deployment", Live::Present(live));
+    snapshot.gvk = Gvk::from_api_version("apps/v1", "Deployment");
+    snapshot.key.group_kind = GroupKind::new("apps", "Deployment");
+    snapshot.facts = strategy_facts();
+    let json = br#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c"},"spec":{"replicas":6,"strategy":{"type":"Recreate"}}}"#;
+    let desired = Desired { json: json.to_vec().into(), ..(*snapshot.desired).clone() };
+    snapshot.desired = Arc::new(desired);
+    let probe = crate::gate::probe(&enforce(), &snapshot).unwrap();
+    assert!(probe.patches());
+    let patch = String::from_utf8_lossy(probe.body()).into_owned();
+    for part in [
+        r#"{"op":"test","path":"/metadata/resourceVersion","value":"7"}"#,
+        r#""path":"/spec","op":"add""#,
+        r#""strategy":{"type":"Recreate"}"#,
+    ] {
+        assert!(patch.contains(part), "{part}: {patch}");
+    }
+    let script = Script {
+        comparison: Ok(Comparison::Different(vec![difference("/spec/strategy/type")])),
+        rehearsal: Ok(r#"{"spec":{"strategy":{"type":"Recreate"}}}"#.into()),
+        ..Script::drift()
+    };
+    script.run(&enforce(), &snapshot);
+    let calls = script.calls().split_off(3);
+    assert_eq!(calls[0], "intent adopt");
+    let field = r#""f:strategy":{"f:rollingUpdate":{}}"#;
+    assert!(calls[1].starts_with("patch") && calls[1].contains(field), "{calls:?}");
+    assert!(calls[3].starts_with("apply") && !calls[3].contains("rollingUpdate"), "{calls:?}");
+}
+
 #[test]
 fn a_drift_that_cannot_be_confirmed_is_unknown_and_not_corrected() {
     let script = Script {

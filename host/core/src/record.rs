@@ -103,6 +103,13 @@ pub enum Outcome {
         /// How long it waits.
         after: Duration,
     },
+    /// It is decided and within the power, and waits for a person to approve it.
+    AwaitingApproval {
+        /// Why it waits.
+        reason: String,
+        /// The change, by [`crate::approval::digest`].
+        change: Digest,
+    },
     /// Somebody undoes our correction again and again: it is not written for a while.
     Contested {
         /// Who and what.
@@ -148,6 +155,7 @@ impl Outcome {
             Self::NotKept(_) => "not-kept",
             Self::OverBudget { .. } => "over-budget",
             Self::Contested { .. } => "contested",
+            Self::AwaitingApproval { .. } => "awaiting-approval",
         }
     }
 
@@ -168,6 +176,7 @@ impl Outcome {
             | Self::NotKept(text)
             | Self::OverBudget { reason: text, .. }
             | Self::Contested { reason: text, .. }
+            | Self::AwaitingApproval { reason: text, .. }
             | Self::Failed { message: text, .. }
             | Self::Deferred { reason: text, .. } => text.clone(),
             Self::Conflict(managers) => {
@@ -195,6 +204,7 @@ impl Outcome {
             | Self::Left(_)
             | Self::Suspended(_)
             | Self::Refused
+            | Self::AwaitingApproval { .. }
             // Whoever owns the fields has to let go of them, which is an event.
             | Self::Conflict(_) => Next::Settle,
             Self::Deferred { after, .. }

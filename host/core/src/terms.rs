@@ -4,6 +4,7 @@
 //! there: whether anything is written at all, how far the source reaches, and as whom the API
 //! server is asked.
 
+use crate::approval;
 use crate::grant::{Mode, Refusal};
 use crate::identity::ObjectKey;
 use crate::prune::Rules;
@@ -76,6 +77,8 @@ pub struct SourceTerms {
     pub prune: bool,
     /// How much of that at once, and which kinds.
     pub deletion: Rules,
+    /// Which changes wait for a person.
+    pub approval: approval::Rules,
 }
 
 impl Default for SourceTerms {
@@ -86,6 +89,7 @@ impl Default for SourceTerms {
             acts_as: None,
             prune: false,
             deletion: Rules::default(),
+            approval: approval::Rules::default(),
         }
     }
 }

@@ -205,9 +205,14 @@ fn parsed(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|_| "the API server's answer is not understood".into())
 }
 
-/// The items of a list; an answer without any is no empty list.
-fn items(list: &Value) -> Result<&Vec<Value>, String> {
-    list["items"].as_array().ok_or_else(|| "the API server's answer is no list".into())
+/// The items of a list. Some lists of nothing have null there; what is no list is no empty one.
+fn items(list: &Value) -> Result<&[Value], String> {
+    let is_list = list["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match &list["items"] {
+        Value::Array(items) if is_list => Ok(items),
+        Value::Null if is_list => Ok(&[]),
+        _ => Err("the API server's answer is no list".into()),
+    }
 }
 
 fn goes_by_itself(metadata: &Value) -> bool {
@@ -268,8 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_items_is_no_empty_list() {
+    fn what_is_no_list_is_no_empty_list() {
         assert!(items(&json!({"kind": "Status"})).is_err());
-        assert!(items(&json!({"items": []})).is_ok_and(Vec::is_empty));
+        assert!(items(&json!({"kind": "PodList", "items": {}})).is_err());
+        for items_of_none in [json!([]), json!(null)] {
+            let list = json!({"kind": "PartialObjectMetadataList", "items": items_of_none});
+            assert!(items(&list).is_ok_and(<[Value]>::is_empty));
+        }
     }
 }

@@ -71,6 +71,13 @@ pub trait Source: Send + Sync {
     /// Local paths where a change hints that reading again is worth while; none if there are none.
     fn watched_paths(&self) -> Vec<PathBuf>;
 
+    /// What somebody else remembers as accepted last, such as the cluster's inventory: a state
+    /// directory that was lost or is old lets nobody step back behind it. Said before the first
+    /// read. A directory has no history.
+    fn remembered_elsewhere(&self, revision: &str) {
+        let _ = revision;
+    }
+
     /// What was accepted before this process began, if the source remembers it: what is in force
     /// while the source cannot be read. A directory remembers nothing.
     fn last_good(&self) -> Option<Revision> {

@@ -34,6 +34,8 @@ enum LogFormat {
 enum Command {
     /// Run the host: watch, judge, correct, record.
     Run(cmd::run::Run),
+    /// Show what a host would do, in order, with a digest by which it can be approved.
+    Plan(cmd::plan::Plan),
     /// Show what differs between desired and live, by meaning. Writes nothing.
     Diff(cmd::diff::Diff),
     /// Print the least ClusterRole and Roles that plugins and their grants need.
@@ -89,6 +91,7 @@ impl Cli {
         self.log();
         let done = match self.command {
             Command::Run(run) => run.run(),
+            Command::Plan(plan) => plan.run(),
             Command::Diff(diff) => diff.run(),
             Command::Rbac(rbac) => rbac.run(),
             Command::Dev(dev) => dev.run(),

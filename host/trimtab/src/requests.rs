@@ -44,6 +44,15 @@ pub(crate) enum Ask {
         /// The digest.
         digest: String,
     },
+    /// Do the changes of a plan that a person approved.
+    Changes {
+        /// Digests of changes.
+        changes: Vec<String>,
+        /// Digests of deletions.
+        deletions: Vec<String>,
+        /// Sets of deletions that are held: source and digest.
+        held: Vec<(String, String)>,
+    },
     /// Look at them again.
     Resume {
         /// Source or plugin.

@@ -8,12 +8,14 @@
 
 mod compare;
 mod component;
+mod config;
 mod draw;
 mod facts;
 mod grants;
 mod guest;
 mod json;
 mod manifests;
+mod signatures;
 mod watch;
 mod words;
 
@@ -21,11 +23,13 @@ pub mod mutate;
 
 pub use compare::compare;
 pub use component::component;
+pub use config::config;
 pub use facts::facts;
 pub use grants::grants;
 pub use guest::guest;
 pub use json::json;
 pub use manifests::manifests;
+pub use signatures::signatures;
 pub use watch::watch;
 pub use words::words;
 
@@ -34,14 +38,16 @@ pub use words::words;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 11] = [
     ("compare", compare),
     ("component", component),
+    ("config", config),
     ("facts", facts),
     ("grants", grants),
     ("guest", guest),
     ("json", json),
     ("manifests", manifests),
+    ("signatures", signatures),
     ("watch", watch),
     ("words", words),
 ];

@@ -32,3 +32,16 @@ fn every_seed_and_every_input_that_once_broke_something_holds() {
         assert!(seeds > 0, "{name} has no seed");
     }
 }
+
+#[test]
+fn the_signatures_among_the_seeds_count_until_a_byte_is_altered() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds/signatures");
+    for name in ["minisign", "openpgp", "ssh-ek", "ssh-rk", "ssh-sk"] {
+        let mut seed = fs::read(folder.join(name)).unwrap();
+        assert!(super::signatures::signed(&seed), "{name}");
+        // Within the base64 of the signature itself.
+        let at = seed.len() * 2 / 3;
+        seed[at] = if seed[at] == b'A' { b'B' } else { b'A' };
+        assert!(!super::signatures::signed(&seed), "{name}, altered");
+    }
+}

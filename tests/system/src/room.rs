@@ -235,6 +235,21 @@ impl Room {
             .await
     }
 
+    /// Runs `trimtab plan` on what the room's host would run on: exit status, stdout and stderr.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn plan(&self, arguments: &[&str]) -> Result<(i32, String, String)> {
+        let output = std::process::Command::new(std::path::absolute(&self.built.trimtab)?)
+            .arg("plan")
+            .args(self.run_arguments().iter().skip(1))
+            .args(arguments)
+            .output()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let status = output.status.code().context("ended by a signal")?;
+        Ok((status, text(&output.stdout), text(&output.stderr)))
+    }
+
     /// What `trimtab audit verify` says of the room's log.
     ///
     /// # Errors

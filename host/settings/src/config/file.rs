@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trimtab_core::approval;
 use trimtab_core::denial::Denial;
 use trimtab_core::grant::Mode;
 use trimtab_core::prune::{Limits, Rules};
@@ -45,6 +46,8 @@ struct Source {
     prune: bool,
     deletion: Option<Spanned<DeletionWords>>,
     #[serde(default)]
+    approval: Vec<Spanned<ApprovalWord>>,
+    #[serde(default)]
     depends_on: Vec<Spanned<String>>,
     #[serde(default)]
     ignore: Vec<Spanned<Ignore>>,
@@ -80,6 +83,20 @@ struct DeletionWords {
     objects_at_most: Option<usize>,
     #[serde(default)]
     allow: Vec<Spanned<String>>,
+}
+
+/// What waits for a person: a word, or `moreThan: NUMBER`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum ApprovalWord {
+    Word(String),
+    MoreThan(MoreThan),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct MoreThan {
+    more_than: u32,
 }
 
 /// Where a text stands: for messages, and for the files that it names.
@@ -191,6 +208,7 @@ fn of(source: Spanned<Source>, at: &At<'_>) -> Result<SourceConfig, String> {
             .map(|words| deletion(&words, at))
             .transpose()?
             .unwrap_or_default(),
+        approval: approval(&source.approval, at)?,
     });
     config.depends_on = source.depends_on.into_iter().map(|name| name.value).collect();
     for entry in source.ignore {
@@ -198,6 +216,25 @@ fn of(source: Spanned<Source>, at: &At<'_>) -> Result<SourceConfig, String> {
         config.ignore.extend(scoped(entry.value, at.origin, &place)?);
     }
     Ok(config)
+}
+
+fn approval(words: &[Spanned<ApprovalWord>], at: &At<'_>) -> Result<approval::Rules, String> {
+    let mut rules = approval::Rules::default();
+    for word in words {
+        match &word.value {
+            ApprovalWord::Word(text) if text == "deletes" => rules.deletes = true,
+            ApprovalWord::Word(text) if text == "recreations" => rules.recreations = true,
+            ApprovalWord::Word(text) if text == "rbac" => rules.rbac = true,
+            ApprovalWord::MoreThan(limit) => rules.more_than = Some(limit.more_than),
+            ApprovalWord::Word(text) => {
+                let why = format!(
+                    "approval: {text:?} is none of deletes, recreations, rbac and moreThan: NUMBER"
+                );
+                return Err(at.wrong(word, &why));
+            }
+        }
+    }
+    Ok(rules)
 }
 
 fn deletion(words: &Spanned<DeletionWords>, at: &At<'_>) -> Result<Rules, String> {

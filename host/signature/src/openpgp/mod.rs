@@ -6,6 +6,8 @@
 
 mod certificate;
 mod signature;
+#[cfg(test)]
+mod tests;
 
 pub use certificate::{Certificate, read};
 pub use signature::{BEGIN, Signature};
@@ -39,15 +41,18 @@ pub fn verify<'k>(
     bytes: &[u8],
     now: u64,
 ) -> Result<Vouched<'k>, Fault> {
-    let mut why = Fault::UnknownKey { key: signature.issuer() };
+    let mut verdict = Err(Fault::UnknownKey { key: signature.issuer() });
     for certificate in certificates {
         let Some(key) = certificate.find(signature) else { continue };
         match certificate.vouches(key, signature, bytes, now) {
-            Ok(()) => return Ok(Vouched { certificate, key: key.fingerprint() }),
-            Err(fault) => why = fault,
+            Ok(()) => verdict = Ok(Vouched { certificate, key: key.fingerprint() }),
+            // An older export of the same key, without the revocation, may lie beside.
+            Err(fault @ Fault::KeyRevoked { .. }) => return Err(fault),
+            Err(fault) if verdict.is_err() => verdict = Err(fault),
+            Err(_) => {}
         }
     }
-    Err(why)
+    verdict
 }
 
 /// A key as messages name it.

@@ -114,6 +114,13 @@ impl Source for Git {
         &self.name
     }
 
+    fn remembered_elsewhere(&self, revision: &str) {
+        // What is no commit is of another source that had this name.
+        if let Ok(commit) = revision.parse() {
+            Git::remembered_elsewhere(self, commit);
+        }
+    }
+
     fn fingerprint(&self) -> Result<Fingerprint, SourceError> {
         let _lock = self.lock()?;
         let repo = match self.mirror.open(&self.options) {

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod dev;
 pub(crate) mod diff;
 mod inspect;
+pub(crate) mod plan;
 pub(crate) mod plugin;
 pub(crate) mod rbac;
 pub(crate) mod remove;

@@ -2,7 +2,7 @@
 
 use crate::cli::{ClusterArgs, runtime};
 use crate::config::SourceArgs;
-use crate::engine::{Engine, Options, Parts, Summary};
+use crate::engine::{Approvals, Engine, Options, Parts, Summary};
 use crate::journal::{self, JournalFile};
 use crate::plugins;
 use anyhow::Context as _;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::redact::Redactor;
@@ -29,25 +30,7 @@ const SILENCE_AT_MOST_MS: u64 = 60_000;
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
-    source: SourceArgs,
-    /// Directory of plugin files (*.wasm), watched while the host runs.
-    #[arg(long, value_name = "DIR")]
-    plugins: PathBuf,
-    /// Grant file, or folder of grant files, watched while the host runs.
-    #[arg(long, value_name = "PATH")]
-    grants: Option<PathBuf>,
-    /// Serve only plugins that are signed by one of these keys: a file of minisign or OpenSSH
-    /// public keys, or a folder of them, watched while the host runs.
-    #[arg(long, value_name = "KEYS")]
-    require_signature: Option<PathBuf>,
-    /// Directory of the host's own state: journal, keys, compiled plugins.
-    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
-    state: PathBuf,
-    #[command(flatten)]
-    audit: AuditArgs,
-    /// Namespace of the inventory: ConfigMaps that say what was made for each source.
-    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
-    inventory_namespace: String,
+    host: HostArgs,
     /// One full round, then exit.
     #[arg(long)]
     once: bool,
@@ -60,12 +43,105 @@ pub(crate) struct Run {
     /// How --once prints its result.
     #[command(flatten)]
     output: crate::cli::OutputArgs,
+}
+
+/// What makes a host: where desired state comes from, who judges it, and where it goes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HostArgs {
     #[command(flatten)]
-    cluster: ClusterArgs,
+    pub(crate) source: SourceArgs,
+    /// Directory of plugin files (*.wasm), watched while the host runs.
+    #[arg(long, value_name = "DIR")]
+    plugins: PathBuf,
+    /// Grant file, or folder of grant files, watched while the host runs.
+    #[arg(long, value_name = "PATH")]
+    grants: Option<PathBuf>,
+    /// Serve only plugins that are signed by one of these keys: a file of minisign or OpenSSH
+    /// public keys, or a folder of them, watched while the host runs.
+    #[arg(long, value_name = "KEYS")]
+    require_signature: Option<PathBuf>,
+    /// Directory of the host's own state: journal, keys, compiled plugins.
+    #[arg(long, value_name = "DIR", default_value = ".trimtab")]
+    pub(crate) state: PathBuf,
+    #[command(flatten)]
+    audit: AuditArgs,
+    /// Namespace of the inventory: ConfigMaps that say what was made for each source.
+    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
+    pub(crate) inventory_namespace: String,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+}
+
+impl HostArgs {
+    /// The plugins with their grants, followed while somebody holds them.
+    ///
+    /// # Errors
+    /// Their directory, the grants or the keys cannot be used.
+    pub(crate) fn plugins(&self) -> anyhow::Result<watch::Receiver<Arc<plugins::Registry>>> {
+        let sandbox = Sandbox::new(SandboxOptions {
+            cache_dir: Some(self.state.join("cache")),
+            compiler: crate::cli::compiler()?,
+            field_manager: FIELD_MANAGER.into(),
+            ..SandboxOptions::default()
+        })?;
+        let watched = plugins::Options {
+            plugins: self.plugins.clone(),
+            grants: self.grants.clone(),
+            keys: self.require_signature.clone(),
+        };
+        plugins::watch(watched, sandbox)
+    }
+
+    /// Runs the host until it is stopped, or for one round.
+    ///
+    /// # Errors
+    /// It cannot begin, or its journal cannot be written.
+    pub(crate) async fn run(
+        &self,
+        once: Option<Duration>,
+        approvals: Approvals,
+        pulse: Arc<Pulse>,
+    ) -> anyhow::Result<Summary> {
+        let config = self.source.read_some()?;
+        let state = State::open(&self.state)?;
+        let journal = Arc::new(JournalFile::open(&self.state, self.audit.limits())?);
+        let registry = self.plugins()?;
+        plugins::write_status(&self.state, &registry.borrow().status())?;
+        let stop = stop_on_signals()?;
+        let server = super::connect(&self.cluster).await?;
+        let (store, events) = trimtab_kube::Store::start(server, trimtab_kube::Options::default());
+        let configs = crate::config::follow(self.source.clone(), config.clone());
+        let parts = Parts {
+            writer: trimtab_kube::Writer::new(store.clone()),
+            store,
+            events,
+            configs,
+            registry,
+            journal,
+            redactor: Arc::new(Redactor::new(state.redaction_key)),
+            pulse,
+        };
+        let options = Options {
+            config,
+            once: once.is_some(),
+            approvals,
+            state: self.state.clone(),
+            inventory_namespace: self.inventory_namespace.clone(),
+        };
+        if let Some(after) = once {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(after).await;
+                tracing::warn!("the round is not over after {after:?}: stopping (--timeout)");
+                stop.cancel();
+            });
+        }
+        Engine::new(options, parts).run(stop).await
+    }
 }
 
 /// How the audit log is kept.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct AuditArgs {
     /// Bytes after which a file of the audit log counts as full and the next is begun.
     #[arg(long, value_name = "BYTES", default_value_t = journal::FILE_BYTES, value_parser = clap::value_parser!(u64).range(64 << 10..))]
@@ -95,54 +171,10 @@ impl Run {
     }
 
     async fn serve(self) -> anyhow::Result<u8> {
-        let config = self.source.read_some()?;
-        let state = State::open(&self.state)?;
-        let journal = Arc::new(JournalFile::open(&self.state, self.audit.limits())?);
-        let sandbox = Sandbox::new(SandboxOptions {
-            cache_dir: Some(self.state.join("cache")),
-            compiler: crate::cli::compiler()?,
-            field_manager: FIELD_MANAGER.into(),
-            ..SandboxOptions::default()
-        })?;
-        let watched = plugins::Options {
-            plugins: self.plugins.clone(),
-            grants: self.grants.clone(),
-            keys: self.require_signature.clone(),
-        };
-        let registry = plugins::watch(watched, sandbox)?;
-        plugins::write_status(&self.state, &registry.borrow().status())?;
-
-        let stop = stop_on_signals()?;
         let pulse = Arc::new(Pulse::default());
         let health = self.serve_health(pulse.clone()).await?;
-        let server = super::connect(&self.cluster).await?;
-        let (store, events) = trimtab_kube::Store::start(server, trimtab_kube::Options::default());
-        let configs = crate::config::follow(self.source.clone(), config.clone());
-        let parts = Parts {
-            writer: trimtab_kube::Writer::new(store.clone()),
-            store,
-            events,
-            configs,
-            registry,
-            journal,
-            redactor: Arc::new(Redactor::new(state.redaction_key)),
-            pulse,
-        };
-        let options = Options {
-            config,
-            once: self.once,
-            state: self.state.clone(),
-            inventory_namespace: self.inventory_namespace.clone(),
-        };
-        if self.once {
-            let (stop, after) = (stop.clone(), Duration::from_secs(self.timeout));
-            tokio::spawn(async move {
-                tokio::time::sleep(after).await;
-                tracing::warn!("the round is not over after {after:?}: stopping (--timeout)");
-                stop.cancel();
-            });
-        }
-        let summary = Engine::new(options, parts).run(stop).await?;
+        let once = self.once.then_some(Duration::from_secs(self.timeout));
+        let summary = self.host.run(once, Approvals::default(), pulse).await?;
         health.abort();
         self.conclude(&summary)
     }
@@ -152,28 +184,8 @@ impl Run {
             tracing::info!("stopped: {summary}");
             return Ok(0);
         }
-        crate::output::print(self.output.output, summary, || {
-            let mut text = format!("{summary}\n");
-            for unsettled in &summary.unsettled {
-                let colon = if unsettled.reason.is_empty() { "" } else { ": " };
-                text.push_str(&format!(
-                    "  {} ({} of {}) {}{colon}{}\n",
-                    unsettled.object,
-                    unsettled.origin,
-                    unsettled.source,
-                    unsettled.outcome,
-                    unsettled.reason
-                ));
-            }
-            if let Some(problem) = &summary.source_problem {
-                text.push_str(&format!("  refused, of a source:\n{problem}\n"));
-            }
-            text
-        })?;
-        Ok(match &summary.source_problem {
-            Some(_) => 2,
-            None => u8::from(!summary.is_converged()),
-        })
+        crate::output::print(self.output.output, summary, || summary.told())?;
+        Ok(summary.status())
     }
 
     async fn serve_health(&self, pulse: Arc<Pulse>) -> anyhow::Result<tokio::task::JoinHandle<()>> {

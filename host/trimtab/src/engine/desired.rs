@@ -23,7 +23,7 @@ pub(crate) struct DesiredState {
     /// Objects that a source declares and may not have.
     pub(crate) refused: Vec<Refused>,
     /// Service accounts that each source declares.
-    accounts: HashMap<Arc<str>, Arc<Accounts>>,
+    pub(crate) accounts: HashMap<Arc<str>, Arc<Accounts>>,
 }
 
 /// One source's part.

@@ -31,11 +31,21 @@ impl Engine {
             self.moved_at = Instant::now();
         }
         for key in &changes.gone {
-            tracing::info!("{key} left its source");
+            tracing::info!("{key} left the source");
             self.forget(key);
         }
+        let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+        for desired in changes.changed.iter().filter_map(|key| self.desired.objects.get(key)) {
+            *counts.entry(desired.source.clone()).or_default() += 1;
+        }
         for key in &changes.changed {
-            self.keys.entry(key.clone()).or_default().touched(trigger);
+            let state = self.keys.entry(key.clone()).or_default();
+            state.touched(trigger);
+            // What a start finds changed is not known to be one revision's.
+            let source = self.desired.objects.get(key).map(|desired| &desired.source);
+            if let (Trigger::Source, Some(many)) = (trigger, source.and_then(|it| counts.get(it))) {
+                state.changed_among(*many);
+            }
         }
         self.take_needs();
         self.add_to_order(changes.changed);

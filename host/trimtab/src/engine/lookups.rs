@@ -11,14 +11,14 @@ use trimtab_wasm::{LookupError, Lookups};
 
 /// Reads what the store already holds: objects that a source declares, and kinds that are watched
 /// because a plugin's manifest names them. Made for one pass.
-pub(super) struct FromStore {
+pub(crate) struct FromStore {
     store: Store,
     power: Arc<Power>,
     reads: Mutex<Reads>,
 }
 
 impl FromStore {
-    pub(super) fn new(store: Store, power: Arc<Power>) -> Self {
+    pub(crate) fn new(store: Store, power: Arc<Power>) -> Self {
         Self { store, power, reads: Mutex::default() }
     }
 

@@ -318,13 +318,15 @@ impl Engine {
             tracing::error!("{text}; nothing of that source is pruned");
             self.note_host("inventory-corrupt", &text);
         }
-        self.tell_foreign();
+        if self.first.is_none() {
+            self.tell_foreign();
+        }
         self.release_parked();
         self.pruning.moved();
     }
 
     /// Of sources that are configured no more nothing is deleted by itself.
-    fn tell_foreign(&mut self) {
+    pub(super) fn tell_foreign(&mut self) {
         let foreign: Vec<(Arc<str>, usize)> = self
             .made
             .inventories

@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
+use trimtab_core::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use trimtab_core::order::Order;
 use trimtab_core::ports::Clock;
 use trimtab_core::queue::Queue;
@@ -55,6 +55,8 @@ use trimtab_kube::{Events, Store, Writer};
 pub(crate) use self::desired::{DesiredState, Refused, place};
 pub(crate) use self::facts::FactsCache;
 pub(crate) use self::health::release_file;
+pub(crate) use self::lookups::FromStore;
+pub(crate) use self::reads::ForReads;
 pub(crate) use self::settled::Summary;
 pub(crate) use self::status::{SourceStatus, read as read_sources};
 
@@ -80,10 +82,23 @@ pub(crate) struct Options {
     pub(crate) config: Config,
     /// One round, then stop.
     pub(crate) once: bool,
+    /// Changes that a person approved.
+    pub(crate) approvals: Approvals,
     /// State directory.
     pub(crate) state: PathBuf,
     /// Namespace of the inventory.
     pub(crate) inventory_namespace: String,
+}
+
+/// What a person approved: each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Approvals {
+    /// Changes, by `trimtab_core::approval::digest`.
+    pub(crate) changes: Arc<HashSet<Digest>>,
+    /// Deletions of what left its source, by `trimtab_core::approval::deletion`.
+    pub(crate) deletions: HashSet<Digest>,
+    /// Nothing else may be written.
+    pub(crate) only: bool,
 }
 
 /// What the engine is connected to.
@@ -106,6 +121,9 @@ pub(crate) struct Engine {
     /// What is configured now.
     config: Arc<Config>,
     sources: Sources,
+    /// The configuration of the start, until it is taken up.
+    first: Option<Config>,
+    followed_at: Option<Instant>,
     incoming: mpsc::Receiver<Incoming>,
     desired: DesiredState,
     /// Something was in force already.
@@ -175,6 +193,7 @@ impl Engine {
         let facts = Arc::new(FactsCache::new(parts.store.clone()));
         let (sources, incoming) = Sources::new();
         let made = Made::new(&options.inventory_namespace);
+        let first = Some(options.config.clone());
         Self {
             schemas: facts.follow(),
             facts,
@@ -184,6 +203,8 @@ impl Engine {
             started: now,
             config: Arc::default(),
             sources,
+            first,
+            followed_at: None,
             incoming,
             desired: DesiredState::default(),
             placed_once: false,
@@ -221,7 +242,6 @@ impl Engine {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
         self.forget_requests();
-        self.take_config(self.options.config.clone());
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
             self.release_order();
@@ -232,6 +252,7 @@ impl Engine {
             self.tell_idle_rules();
             self.take_releases();
             self.take_requests();
+            self.take_first_config();
             self.begin();
             self.accept_again();
             self.tell_sources();

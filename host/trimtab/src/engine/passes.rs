@@ -10,6 +10,7 @@ use crate::secrets;
 use crate::timestamp::{now_ms, to_the_second};
 use std::sync::Arc;
 use std::time::Instant;
+use trimtab_core::approval::{self, Approved};
 use trimtab_core::budget::Allowance;
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::memo::Memo;
@@ -104,6 +105,11 @@ impl Engine {
             resumed_from: since_ms.map(to_the_second),
             instead,
             despite_suspension: false,
+            approved: Approved {
+                changes: self.options.approvals.changes.clone(),
+                only: self.options.approvals.only,
+                many: self.keys.get(&snapshot.key).and_then(KeyState::among_many),
+            },
         };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
@@ -167,6 +173,10 @@ impl Engine {
         self.order.passed(&key);
         if let Some(state) = self.keys.get_mut(&key) {
             state.held = hold.is_some();
+        }
+        if record.after.is_some() && !self.options.approvals.changes.is_empty() {
+            // An approval is for once.
+            Arc::make_mut(&mut self.options.approvals.changes).remove(&approval::digest(&record));
         }
         if record.after.is_some() && brings_kinds(&record.key.group_kind) {
             self.expect_kinds();

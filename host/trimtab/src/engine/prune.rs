@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use trimtab_core::approval;
 use trimtab_core::gate;
 use trimtab_core::grant::Mode;
 use trimtab_core::identity::{Gvk, ObjectKey};
@@ -307,8 +308,17 @@ impl Engine {
         self.sources.untold |= run.plan.held != plan.held;
         run.plan = plan;
         let observes = config.terms.mode == Mode::Observe;
+        let waits = config.terms.approval.deletes || self.options.approvals.only;
+        let approved = |key: &ObjectKey| {
+            let uid = match run.seen.get(key) {
+                Some(Seen::Live(live)) => &*live.uid,
+                _ => "",
+            };
+            let deletion = approval::deletion(source, key, uid);
+            !waits || self.options.approvals.deletions.contains(&deletion)
+        };
         let next = run.plan.steps.iter().find(|(key, step)| {
-            let to_do = matches!(step, Step::Delete | Step::Look);
+            let to_do = matches!(step, Step::Look) || *step == Step::Delete && approved(key);
             to_do && !observes && !run.refused.contains_key(key)
         });
         if let Some((key, step)) = next.cloned()

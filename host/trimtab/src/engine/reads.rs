@@ -92,9 +92,9 @@ impl Readers {
 
 /// What is to be watched because plugins may read it.
 #[derive(Debug, Default)]
-pub(super) struct ForReads {
+pub(crate) struct ForReads {
     /// Kinds, each with the namespaces (empty: cluster-scoped) of which all objects are wanted.
-    pub(super) whole: HashMap<Gvk, HashSet<Arc<str>>>,
+    pub(crate) whole: HashMap<Gvk, HashSet<Arc<str>>>,
     /// By the kind that is judged: the kinds that have to have an answer before.
     pub(super) before: HashMap<GroupKind, Vec<Gvk>>,
 }
@@ -105,7 +105,7 @@ impl ForReads {
     ///
     /// `power_for` gives what serves a kind; `served` the version in which a kind is served and
     /// whether its objects belong to namespaces.
-    pub(super) fn of<'d, 'p>(
+    pub(crate) fn of<'d, 'p>(
         objects: impl Iterator<Item = &'d ObjectKey>,
         power_for: impl Fn(&GroupKind) -> Option<&'p Power>,
         served: impl Fn(&GroupKind) -> Option<(Gvk, bool)>,

@@ -30,6 +30,7 @@ pub(super) fn log(record: &Record, since_event: Option<Duration>) {
         | Outcome::Fault(_)
         | Outcome::NotKept(_)
         | Outcome::OverBudget { .. }
+        | Outcome::AwaitingApproval { .. }
         | Outcome::Contested { .. } => tracing::warn!("{text}"),
     }
     for finding in &record.findings {

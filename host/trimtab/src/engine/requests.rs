@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trimtab_core::identity::ObjectKey;
+use trimtab_core::identity::{Digest, ObjectKey};
 use trimtab_core::object::Desired;
 use trimtab_core::record::Trigger;
 
@@ -75,6 +75,9 @@ impl Engine {
                 None => answer.give(Err(unknown(Sort::Source, &source))),
             },
             Ask::Approve { source, digest } => answer.give(self.approve(&source, &digest)),
+            Ask::Changes { changes, deletions, held } => {
+                answer.give(self.approve_changes(&changes, &deletions, &held));
+            }
             Ask::Suspend { sort, name } => {
                 let done = self.known(sort, &name).and_then(|()| self.suspend(sort, &name));
                 answer.give(done);
@@ -88,6 +91,42 @@ impl Engine {
                 Err(why) => answer.give(Err(why)),
             },
         }
+    }
+
+    /// Takes up what a person approved: what waits for it is looked at again.
+    fn approve_changes(
+        &mut self,
+        changes: &[String],
+        deletions: &[String],
+        held: &[(String, String)],
+    ) -> Result<String, String> {
+        let digests = |texts: &[String]| -> Result<Vec<Digest>, String> {
+            let read = |text: &String| Digest::parse(text).ok_or(format!("{text:?} is no digest"));
+            texts.iter().map(read).collect()
+        };
+        let (changes, deletions) = (digests(changes)?, digests(deletions)?);
+        let count = changes.len() + deletions.len();
+        Arc::make_mut(&mut self.options.approvals.changes).extend(changes);
+        self.options.approvals.deletions.extend(deletions);
+        for (source, digest) in held {
+            self.approve(source, digest)?;
+        }
+        let waiting: Vec<ObjectKey> = self
+            .keys
+            .iter()
+            .filter(|(_, state)| state.awaits_approval())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &waiting {
+            if let Some(state) = self.keys.get_mut(key) {
+                state.touched(Trigger::Request);
+            }
+        }
+        self.add_to_order(waiting);
+        self.pruning.moved();
+        let text = format!("{count} changes of a plan are approved, each for once");
+        self.tell_host("plan-approved", &text);
+        Ok(text)
     }
 
     fn known(&self, sort: Sort, name: &str) -> Result<(), String> {
@@ -197,8 +236,17 @@ impl Engine {
         let objects = self.objects_of(sort, name);
         let (store, facts) = (self.parts.store.clone(), self.facts.clone());
         let (writer, redactor) = (self.parts.writer.clone(), self.redactor());
+        let wrote = |desired: &Arc<Desired>| {
+            let uid = self.applied.get(&desired.key)?;
+            Some((desired.key.clone(), uid.clone()))
+        };
+        let applied = objects.iter().filter_map(wrote).collect();
+        let known = crate::round::Known { applied, ..crate::round::Known::default() };
         tokio::spawn(async move {
-            let looked = crate::round::look(&store, &facts, &writer, &redactor, objects).await;
+            let judges = crate::round::Judges::Generic;
+            let looked =
+                crate::round::look(&store, &facts, &writer, &judges, &redactor, &known, objects)
+                    .await;
             answer.give(Ok(crate::cmd::diff::shown(looked)));
         });
     }

@@ -33,6 +33,8 @@ pub(super) struct KeyState {
     /// The schema changed after the pass that is under way began.
     outdated: bool,
     fights: Fights,
+    /// How many objects the revision changes that brought the last change of this one.
+    among: Option<u32>,
     /// Since when it is suspended, or was until its next whole pass (milliseconds since the epoch).
     suspended_since_ms: Option<u64>,
 }
@@ -53,6 +55,16 @@ impl KeyState {
         self.memo = None;
         self.unclaimed = false;
         self.event.get_or_insert_with(Instant::now);
+    }
+
+    /// A revision changes this object, and how many others.
+    pub(super) fn changed_among(&mut self, many: usize) {
+        self.among = u32::try_from(many).ok();
+    }
+
+    /// How many objects the revision changes that this object's change came with, until it is done.
+    pub(super) fn among_many(&self) -> Option<u32> {
+        self.among
     }
 
     /// The live object changed.
@@ -96,6 +108,9 @@ impl KeyState {
     /// Takes up a pass that ended; whether it tells anything new.
     pub(super) fn ended(&mut self, record: &Record, stamp: Digest, reads: Reads) -> bool {
         self.reads = reads;
+        if record.outcome.converged() {
+            self.among = None;
+        }
         let settled = record.outcome.next() == Next::Settle;
         // Who asked to be asked again means it, though nothing happens meanwhile.
         let answers = settled && !self.outdated && record.look_again.is_none();
@@ -170,6 +185,12 @@ impl KeyState {
     /// The fight over it that is going on, if one is.
     pub(super) fn standoff(&self, now_ms: u64) -> Option<Standoff> {
         self.fights.standoff(now_ms)
+    }
+
+    /// Whether it waits for a person.
+    pub(super) fn awaits_approval(&self) -> bool {
+        let last = self.last.as_ref().map(|last| &last.outcome);
+        matches!(last, Some(Outcome::AwaitingApproval { .. }))
     }
 
     /// Whether the last pass saw an object that had moved meanwhile.
@@ -347,6 +368,35 @@ impl Summary {
             unsettled,
             source_problem: (!problems.is_empty()).then(|| problems.join("\n")),
             sources,
+        }
+    }
+
+    /// For people: how things stand, and each object that is not as declared.
+    pub(crate) fn told(&self) -> String {
+        let mut text = format!("{self}\n");
+        for unsettled in &self.unsettled {
+            let colon = if unsettled.reason.is_empty() { "" } else { ": " };
+            text.push_str(&format!(
+                "  {} ({} of {}) {}{colon}{}\n",
+                unsettled.object,
+                unsettled.origin,
+                unsettled.source,
+                unsettled.outcome,
+                unsettled.reason
+            ));
+        }
+        if let Some(problem) = &self.source_problem {
+            text.push_str(&format!("  refused, of a source:\n{problem}\n"));
+        }
+        text
+    }
+
+    /// The exit status that tells it: 0 all is as declared, 1 something is not, 2 a source cannot
+    /// be used.
+    pub(crate) fn status(&self) -> u8 {
+        match &self.source_problem {
+            Some(_) => 2,
+            None => u8::from(!self.is_converged()),
         }
     }
 

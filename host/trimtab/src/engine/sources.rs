@@ -21,7 +21,7 @@ use trimtab_core::identity::ObjectKey;
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
 use trimtab_kube::Kinds;
-use trimtab_source::{Source, SourceUpdate, WatchOptions};
+use trimtab_source::{Source, SourceError, SourceUpdate, WatchOptions};
 
 /// How long sources that have not answered yet are waited for at the start, so that two that declare
 /// one object are seen together.
@@ -153,7 +153,8 @@ impl Sources {
     }
 
     /// Follows this source from now on; what another of its name had in force stays until then.
-    fn follow(&mut self, config: Arc<SourceConfig>, state: &Path) {
+    /// `remembered`: the revision that the inventory has as the last in force.
+    fn follow(&mut self, config: Arc<SourceConfig>, state: &Path, remembered: Option<&str>) {
         self.generation += 1;
         let (ask, asked) = mpsc::channel(1);
         let mut entry = Entry {
@@ -175,6 +176,9 @@ impl Sources {
         };
         match crate::sources::open(&entry.config, state) {
             Ok(source) => {
+                if let Some(revision) = remembered {
+                    source.remembered_elsewhere(revision);
+                }
                 let task = forward(
                     source.clone(),
                     options(&entry.config),
@@ -288,6 +292,8 @@ fn options(config: &SourceConfig) -> WatchOptions {
 impl Engine {
     /// Follows every source of a configuration that was read, and no other.
     pub(super) fn take_config(&mut self, next: Config) {
+        self.first = None;
+        self.followed_at.get_or_insert_with(Instant::now);
         let next = next.after(&self.config);
         let gone: Vec<String> = self
             .sources
@@ -310,13 +316,27 @@ impl Engine {
                 Some(entry) if old.is_some_and(|old| reads_alike(old, config)) => {
                     entry.config = config.clone();
                 }
-                _ => self.sources.follow(config.clone(), &self.options.state),
+                _ => {
+                    let made = self.made.of(&config.name).and_then(|made| made.revision());
+                    let remembered = made.map(|revision| &**revision);
+                    self.sources.follow(config.clone(), &self.options.state, remembered);
+                }
             }
         }
         self.rules.keep(next.sources.iter().flat_map(|source| &source.ignore), now);
         self.config = Arc::new(next);
         self.moved_at = now;
+        self.tell_foreign();
         self.place_all();
+    }
+
+    /// Takes up the first configuration, once the inventory is known or was waited for: it may
+    /// remember a revision that this host's own state does not.
+    pub(super) fn take_first_config(&mut self) {
+        if self.made.is_known() || self.started.elapsed() >= START_PATIENCE {
+            let first = self.first.take();
+            first.into_iter().for_each(|config| self.take_config(config));
+        }
     }
 
     pub(super) fn take_config_update(&mut self, update: ConfigUpdate) {
@@ -359,8 +379,7 @@ impl Engine {
             }
             What::Update(SourceUpdate::Failed(error)) => {
                 entry.waiting = None;
-                let problems = error.problems().iter().map(ToString::to_string).collect();
-                self.refuse_source(&name, problems);
+                self.refuse_source(&name, problems(&error));
                 self.put_together();
             }
             What::Update(SourceUpdate::Looked) => {
@@ -524,13 +543,15 @@ impl Engine {
 
     /// How long until [`Engine::begin`] has something to do.
     pub(super) fn begin_due(&self) -> Option<Duration> {
-        (!self.sources.begun).then(|| START_PATIENCE.saturating_sub(self.started.elapsed()))
+        let from = self.followed_at.unwrap_or(self.started);
+        (!self.sources.begun).then(|| START_PATIENCE.saturating_sub(from.elapsed()))
     }
 
     /// Puts desired state together for the first time, once every source has answered or was waited
     /// for: of one that does not answer, what was in force before.
     pub(super) fn begin(&mut self) {
-        let waited = self.started.elapsed() >= START_PATIENCE;
+        let Some(followed_at) = self.followed_at else { return };
+        let waited = followed_at.elapsed() >= START_PATIENCE;
         let known = self.sources.all_answered() && self.made.is_known();
         if self.sources.begun || !waited && !known {
             return;
@@ -591,6 +612,15 @@ impl Engine {
             });
         }
         self.sources.told_refused = refused;
+    }
+}
+
+/// What is wrong with a source: each problem of its content, or the one that is none of the content.
+fn problems(error: &SourceError) -> Vec<String> {
+    let all = error.problems();
+    match (error, all.first()) {
+        (SourceError::Refused(_), _) | (_, None) => all.iter().map(ToString::to_string).collect(),
+        (_, Some(one)) => vec![format!("{error} [{}]", one.code)],
     }
 }
 

@@ -26,6 +26,7 @@ mod oracle;
 mod ordering;
 mod outage;
 mod ownership;
+mod plan;
 mod plugins;
 mod prune;
 mod quarantine;

@@ -195,7 +195,7 @@ fn a_mass_deletion_waits_for_exactly_its_digest_and_an_emptied_source_deletes_no
         let first = map(name, "many-00");
         let text = told(&mut host, "held", &first, "mass_prune: 15 of 36 objects").await?;
         let digest = text.split_whitespace().find(|it| it.starts_with("sha256:"));
-        let digest = digest.context("the digest is told")?.to_owned();
+        let digest = digest.context("the digest is told")?.trim_end_matches('`').to_owned();
         let state = room.state().display().to_string();
         let approve = |digest: &str| {
             command(&room, &["source", "approve", "source", digest, "--state", &state])

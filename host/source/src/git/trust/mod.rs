@@ -40,10 +40,6 @@ pub const COMMITS_VERIFIED_AT_MOST: usize = 10_000;
 /// Commits that are looked at to see what is new.
 pub const COMMITS_WALKED_AT_MOST: usize = 100_000;
 
-/// Bytes of one commit, tag or tree. GitHub's limit for a push's file is 100 MiB; a commit that
-/// somebody wrote has a few kilobytes, a tree 40 bytes a file.
-pub const OBJECT_BYTES_AT_MOST: u64 = 8 << 20;
-
 /// Entries of trees that are compared for signers with limits.
 pub const ENTRIES_COMPARED_AT_MOST: usize = 1_000_000;
 

@@ -1,7 +1,8 @@
 //! Objects of a repository as bytes whose hash was checked.
 
 use super::commit::{self, CommitText, TagText};
-use super::{OBJECT_BYTES_AT_MOST, Reason, TIME_AT_MOST};
+use super::{Reason, TIME_AT_MOST};
+use crate::limits::{MAX_COMMIT_BYTES, MAX_TREE_BYTES};
 use gix::ObjectId;
 use gix::objs::Kind;
 use std::cell::RefCell;
@@ -137,8 +138,9 @@ impl<'o> Reader<'o> {
         if found != kind {
             return Err(store(format!("it is a {found}")));
         }
-        if size > OBJECT_BYTES_AT_MOST {
-            return Err(Reason::TooMany("bytes of one object", OBJECT_BYTES_AT_MOST as usize));
+        let most = if kind == Kind::Tree { MAX_TREE_BYTES } else { MAX_COMMIT_BYTES };
+        if size > most {
+            return Err(Reason::TooMany("bytes of one commit, tag or tree", most as usize));
         }
         let bytes = self.objects.bytes(id).map_err(store)?;
         let hash = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, &bytes)

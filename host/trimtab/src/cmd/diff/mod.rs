@@ -15,7 +15,7 @@ use self::paint::Paint;
 use crate::cli::{ClusterArgs, runtime};
 use crate::config::SourceArgs;
 use crate::output::{self, Format};
-use crate::round::{self, Looked};
+use crate::round::{self, Judges, Looked};
 use clap::Args;
 use std::path::PathBuf;
 use trimtab_core::redact::Redactor;
@@ -113,7 +113,7 @@ impl Diff {
             return Ok((answer, redactor.clone()));
         }
         let server = super::connect(&self.cluster).await?;
-        let round = round::observe(server, revisions, redactor).await?;
+        let round = round::observe(server, revisions, &Judges::Generic, redactor).await?;
         answer.errors.extend(round.errors.iter().map(Into::into));
         answer.errors.extend(round.refused.iter().map(Into::into));
         answer.objects.extend(

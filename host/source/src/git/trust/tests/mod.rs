@@ -3,5 +3,7 @@
 mod formats;
 mod history;
 mod limited;
+mod openpgp;
+mod ssh;
 mod tampered;
 mod world;

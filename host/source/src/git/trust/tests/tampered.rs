@@ -179,7 +179,7 @@ fn a_commit_of_another_form_is_refused_and_a_large_one_is_not_read() {
         let judged = judge(&world, commit, &world.verification(Mode::Head));
         assert_eq!(word(&judged), "object_damaged", "{bytes}: {judged:?}");
     }
-    let large = format!("{good}{}", "x".repeat(OBJECT_BYTES_AT_MOST as usize));
+    let large = format!("{good}{}", "x".repeat(crate::limits::MAX_COMMIT_BYTES as usize));
     let commit = world.store("commit", large.as_bytes());
     assert_eq!(word(&judge(&world, commit, &world.verification(Mode::Head))), "trust_limit");
     let blob: Commit = world.run("git", &["hash-object", "-w", "--stdin"], b"x").parse().unwrap();
@@ -219,4 +219,45 @@ fn an_object_that_was_put_in_anothers_place_in_the_mirror_is_not_believed() {
     assert!(world.git_trusts("verify-commit", one), "Git shows the other one");
     let judged = judge(&world, one, &world.verification(Mode::Head));
     assert!(judged.is_err(), "{judged:?}");
+}
+
+/// The checksum of the armour sees most of it; here there is none. Two bits of every byte.
+#[test]
+fn one_altered_bit_within_the_packet_of_an_openpgp_signature_is_refused() {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    let Some(world) = World::new() else { return };
+    for kind in ["ed25519", "rsa2048", "nistp256"] {
+        let key = world.gpg(kind, kind, "sign", NOW - 9 * DAY, "never");
+        world.allow(&[], &[&key]);
+        let text = String::from_utf8(world.raw("commit", world.commit(Some(&key)))).unwrap();
+        let (head, rest) = text.split_once("\ngpgsig ").unwrap();
+        let (signature, message) = rest.split_once("\n\n").unwrap();
+        let plain = format!("{head}\n\n{message}");
+        let lines = signature.lines().map(str::trim_start);
+        let body: String = lines.skip(2).take_while(|line| !line.starts_with(['=', '-'])).collect();
+        let packet = STANDARD.decode(body).unwrap();
+        let wanted = world.verification(Mode::Head);
+        let judge = |packet: &[u8]| {
+            let (begin, end) = ("-----BEGIN PGP SIGNATURE-----", "-----END PGP SIGNATURE-----");
+            let armoured = format!("{begin}\n\n{}\n{end}", STANDARD.encode(packet));
+            let (made, id) = Made::commit(&with_signature(plain.as_bytes(), &armoured));
+            let target = Target { commit: id, tag: Tag::None };
+            verify(&made, &target, None, &wanted, moment(NOW + DAY))
+        };
+        assert_eq!(word(&judge(&packet)), "ok", "{kind}");
+        for at in 0..packet.len() {
+            for bit in [at % 8, (at + 3) % 8] {
+                let mut packet = packet.clone();
+                packet[at] ^= 1 << bit;
+                let judged = judge(&packet);
+                assert!(judged.is_err(), "{kind}: bit {bit} of byte {at}: {judged:?}");
+            }
+        }
+        for length in 0..packet.len() {
+            assert!(judge(&packet[..length]).is_err(), "{kind}: cut at {length}");
+        }
+        assert!(judge(&[&packet[..], &packet].concat()).is_err(), "{kind}: twice");
+        assert!(judge(&[&packet[..], &[0]].concat()).is_err(), "{kind}: more behind");
+    }
 }

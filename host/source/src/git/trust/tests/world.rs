@@ -230,6 +230,14 @@ impl World {
         Key { name, form: Form::OpenPgp { at: None, arguments: vec![] } }
     }
 
+    /// The key of this user, which is there already.
+    pub(super) fn gpg_named(&self, user: &str) -> Key {
+        let text = self.run("gpg", &["--list-keys", "--with-colons", user], b"");
+        let line = text.lines().find(|line| line.starts_with("fpr:")).unwrap();
+        let name = line.split(':').nth(9).unwrap().to_owned();
+        Key { name, form: Form::OpenPgp { at: None, arguments: vec![] } }
+    }
+
     /// Fingerprints of primary keys.
     fn gpg_keys(&self) -> Vec<String> {
         let text = self.run("gpg", &["--list-keys", "--with-colons"], b"");
