@@ -164,9 +164,18 @@ pub(crate) async fn observe(
             .into_iter()
             .partition(|desired| registry.for_kind(&desired.key.group_kind).is_some()),
     };
-    let accounts = |source: &str| by_source.get(source).cloned().unwrap_or_default();
-    let looked = look(&store, &facts, &writer, judges, &redactor, accounts, objects).await;
+    let known = Known { accounts: by_source, applied: HashMap::new() };
+    let looked = look(&store, &facts, &writer, judges, &redactor, &known, objects).await;
     Ok(Round { looked, unplaced, errors, refused: state.refused, unclaimed, redactor, store })
+}
+
+/// What is known of objects beside what the store holds.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Service accounts that each source declares.
+    pub(crate) accounts: HashMap<Arc<str>, Arc<Accounts>>,
+    /// The UIDs under which we wrote objects.
+    pub(crate) applied: HashMap<ObjectKey, Arc<str>>,
 }
 
 /// One pass of each of these objects that writes nothing, against what the store holds.
@@ -176,21 +185,21 @@ pub(crate) async fn look(
     writer: &Writer,
     judges: &Judges,
     redactor: &Redactor,
-    accounts: impl Fn(&str) -> Arc<Accounts>,
+    known: &Known,
     objects: Vec<Arc<Desired>>,
 ) -> Vec<Looked> {
     let started = Started(Instant::now());
     let passes = objects.into_iter().filter_map(|desired| {
         let started = &started;
         let (judge, power) = judges.of(&desired.key.group_kind, store)?;
-        let accounts = accounts(&desired.source);
+        let accounts = known.accounts.get(&desired.source).cloned().unwrap_or_default();
         let bounds = Bounds { despite_suspension: true, accounts, ..Bounds::default() };
         Some(async move {
             let snapshot = Snapshot {
                 key: desired.key.clone(),
                 gvk: desired.gvk.clone(),
                 live: store.live(&desired.key, &desired.gvk),
-                applied_uid: None,
+                applied_uid: known.applied.get(&desired.key).cloned(),
                 facts: facts.get(&desired.gvk).await,
                 desired,
                 now_ms: now_ms(),

@@ -236,11 +236,16 @@ impl Engine {
         let objects = self.objects_of(sort, name);
         let (store, facts) = (self.parts.store.clone(), self.facts.clone());
         let (writer, redactor) = (self.parts.writer.clone(), self.redactor());
+        let wrote = |desired: &Arc<Desired>| {
+            let uid = self.applied.get(&desired.key)?;
+            Some((desired.key.clone(), uid.clone()))
+        };
+        let applied = objects.iter().filter_map(wrote).collect();
+        let known = crate::round::Known { applied, ..crate::round::Known::default() };
         tokio::spawn(async move {
             let judges = crate::round::Judges::Generic;
-            let nobodys = |_: &str| Arc::default();
             let looked =
-                crate::round::look(&store, &facts, &writer, &judges, &redactor, nobodys, objects)
+                crate::round::look(&store, &facts, &writer, &judges, &redactor, &known, objects)
                     .await;
             answer.give(Ok(crate::cmd::diff::shown(looked)));
         });

@@ -21,7 +21,7 @@ use trimtab_core::identity::ObjectKey;
 use trimtab_core::object::Revision;
 use trimtab_core::record::Trigger;
 use trimtab_kube::Kinds;
-use trimtab_source::{Source, SourceUpdate, WatchOptions};
+use trimtab_source::{Source, SourceError, SourceUpdate, WatchOptions};
 
 /// How long sources that have not answered yet are waited for at the start, so that two that declare
 /// one object are seen together.
@@ -379,8 +379,7 @@ impl Engine {
             }
             What::Update(SourceUpdate::Failed(error)) => {
                 entry.waiting = None;
-                let problems = error.problems().iter().map(ToString::to_string).collect();
-                self.refuse_source(&name, problems);
+                self.refuse_source(&name, problems(&error));
                 self.put_together();
             }
             What::Update(SourceUpdate::Looked) => {
@@ -613,6 +612,15 @@ impl Engine {
             });
         }
         self.sources.told_refused = refused;
+    }
+}
+
+/// What is wrong with a source: each problem of its content, or the one that is none of the content.
+fn problems(error: &SourceError) -> Vec<String> {
+    let all = error.problems();
+    match (error, all.first()) {
+        (SourceError::Refused(_), _) | (_, None) => all.iter().map(ToString::to_string).collect(),
+        (_, Some(one)) => vec![format!("{error} [{}]", one.code)],
     }
 }
 

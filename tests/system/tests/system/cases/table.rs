@@ -24,7 +24,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "g-cache-tampered",
         "there is no shared cache of rendered objects; compiled plugins are kept under a MAC (`host/wasm`)",
     ),
-    ("g-empty-impersonation", "waits for the issue of tenants"),
+    (
+        "g-empty-impersonation",
+        "`an_account_has_two_names_and_neither_is_empty`: what a request is made as cannot be empty, and `host/kube/src/impersonate.rs` sends none that is",
+    ),
     ("g-good-signature-misread", "waits for the issue of signatures"),
     (
         "g-kubeconfig-exec",
@@ -71,7 +74,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("p-namespace-in-use", "`a_namespace_with_what_others_have_in_it_waits_for_a_word_of_its_own`"),
     (
         "p-source-path-missing",
-        "`tests/system/sources.rs` and `host/source/tests/directory.rs`: a path that is not there is `source_missing`, and nothing is written",
+        "`tests/system/sources/` and `host/source/tests/directory.rs`: a path that is not there is `source_missing`, and nothing is written",
     ),
     ("p-survivors-kept", "`a_deletion_that_is_refused_stays_in_the_inventory_and_stops_no_other`"),
     (
