@@ -11,6 +11,7 @@ use crate::instance::Instance;
 use crate::purity::{self, Sampler};
 use crate::wasi::Wasi;
 use crate::{Error, Inspection, Judgement, Limits, Lookups, Sandbox, inspect};
+use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use trimtab_core::decision::{Comparison, Difference, Verdict};
@@ -189,19 +190,41 @@ impl Plugin {
             return Ok((Comparison::Unknown(why.to_string()), None));
         }
         if self.loaded.sandbox.shared.guards.purity && self.loaded.sampler.takes() {
-            let run = |lookups: &Arc<dyn Lookups>, again| {
-                self.compare_in(&mut self.instance(snapshot, lookups, again)?, snapshot)
+            // Decided is in the one that compared, sampled or not: an answer may not depend on that.
+            let first = RefCell::new(None);
+            let run = |lookups: &Arc<dyn Lookups>, again| -> Result<Comparison, PluginFault> {
+                let mut instance = self.instance(snapshot, lookups, again)?;
+                let comparison = self.compare_in(&mut instance, snapshot)?;
+                if !again {
+                    first.replace(Some(instance));
+                }
+                Ok(comparison)
             };
-            return purity::judged(true, lookups, run).map(|comparison| (comparison, None));
+            let comparison = purity::judged(true, lookups, run)?;
+            return Ok(self.kept(comparison, first.into_inner()));
         }
         let mut instance = self.instance(snapshot, lookups, false)?;
         let comparison = self.compare_in(&mut instance, snapshot)?;
-        if !matches!(comparison, Comparison::Different(_)) {
-            return Ok((comparison, None));
-        }
-        instance.kept = self.loaded.sandbox.shared.kept.clone().try_acquire_owned().ok();
-        let kept = instance.kept.is_some().then_some(instance);
-        Ok((comparison, kept))
+        Ok(self.kept(comparison, Some(instance)))
+    }
+
+    /// The instance, where there is something to decide and room to keep it.
+    fn kept(
+        &self,
+        comparison: Comparison,
+        instance: Option<Instance>,
+    ) -> (Comparison, Option<Instance>) {
+        let room = match comparison {
+            Comparison::Different(_) => {
+                self.loaded.sandbox.shared.kept.clone().try_acquire_owned().ok()
+            }
+            _ => None,
+        };
+        let kept = room.zip(instance).map(|(room, mut instance)| {
+            instance.kept = Some(room);
+            instance
+        });
+        (comparison, kept)
     }
 
     /// Decides, in the instance that compared where it was kept.

@@ -132,7 +132,7 @@ impl Audit {
         self.settle().await
     }
 
-    /// Real writes by this user that were answered after a mark.
+    /// Real writes by this user that were answered after a mark, the inventory aside.
     ///
     /// # Errors
     /// As [`Audit::requests`].
@@ -146,7 +146,7 @@ impl Audit {
                 writes.push(request(&serde_json::from_slice(line)?));
             }
         }
-        writes.retain(|it| it.user == user && it.writes());
+        writes.retain(|it| it.user == user && it.writes() && !it.keeps_inventory());
         Ok(writes)
     }
 
