@@ -134,6 +134,7 @@ fn a_quarantine_survives_a_restart_and_its_pauses_go_on_growing() -> Test {
         room.drop_plugin("generic.wasm", &with_version(&good, "9.0.0")?)?;
         room.enforce("generic.wasm")?;
         listed(&mut host, &room, "enforcing").await?;
+        pass(&mut host, 0, &settings(name), "created").await?;
         prove_alive(cluster, &mut host, name).await?;
         host.stop().await?;
         let kept = std::fs::read_to_string(room.state().join("quarantine.json"))?;
