@@ -197,12 +197,10 @@ fn differ(
     }
 }
 
-/// A place within an autoscaler's metrics is the whole list.
-pub(super) fn as_one_list(path: &mut Path) {
+/// Which of an autoscaler's metrics is which is told by no position: a place within them is the list.
+pub(super) fn place(kind: &str, path: &Path) -> Path {
     let list: Path = path.steps().iter().take(2).cloned().collect();
-    if is_metrics(&list) {
-        *path = list;
-    }
+    if kind == "HorizontalPodAutoscaler" && is_metrics(&list) { list } else { path.clone() }
 }
 
 /// An autoscaler's metrics, whose order its controller changes: an exception by itself, see
@@ -264,16 +262,11 @@ pub(super) fn touch(one: &Path, other: &Path) -> bool {
 
 /// Whether we are the manager of the place, by apply.
 pub(super) fn is_ours(live: &Value, path: &Path) -> bool {
-    owners(live, path).iter().any(|(manager, how)| manager == MANAGER && *how == "Apply")
-}
-
-/// Who owns a place of live, and by which operation.
-pub(super) fn owners(live: &Value, path: &Path) -> Vec<(String, &'static str)> {
     let bytes = live.to_string().into_bytes();
-    let Ok(live) = trimtab_json::parse(&bytes) else { return Vec::new() };
-    let owner =
-        |entry: managed_fields::Entry<'_>| (entry.manager.to_owned(), entry.operation.name());
-    managed_fields::managers_of(&live, path).map(owner).collect()
+    let Ok(live) = trimtab_json::parse(&bytes) else { return false };
+    managed_fields::managers_of(&live, path).any(|entry| {
+        entry.manager == MANAGER && entry.operation == managed_fields::Operation::Apply
+    })
 }
 
 /// Without the word that scripts branch on, which the SDK puts before a sentence.

@@ -55,24 +55,21 @@ impl Pairs<'_> {
                 return Ok(false);
             }
         };
-        let mut changes = judge::changes(self.live, &answer, self.schema);
-        let mut seen = seen.clone();
-        // Which of them is which is told by no position.
-        if self.seed.kind == "HorizontalPodAutoscaler" {
-            changes.iter_mut().for_each(judge::as_one_list);
-            changes.dedup();
-            seen.iter_mut().for_each(|seen| judge::as_one_list(&mut seen.path));
-        }
+        let changes = judge::changes(self.live, &answer, self.schema);
+        let touch = |one: &Path, other: &Path| {
+            let place = |path| judge::place(&self.seed.kind, path);
+            judge::touch(&place(one), &place(other))
+        };
         let judged: Vec<_> = seen.iter().filter(|seen| seen.kind != Kind::Stray).collect();
         let real: Vec<_> = judged
             .iter()
             .filter(|seen| {
                 !(seen.kind == Kind::Released && seen.held)
-                    || changes.iter().any(|change| judge::touch(change, &seen.path))
+                    || changes.iter().any(|change| touch(change, &seen.path))
             })
             .collect();
         for seen in &real {
-            if !changes.iter().any(|change| judge::touch(change, &seen.path)) {
+            if !changes.iter().any(|change| touch(change, &seen.path)) {
                 let word = seen.kind.name();
                 tally.disagree(&self.case(
                     Wrong::FalseAlarm,
@@ -93,8 +90,7 @@ impl Pairs<'_> {
             let beside = |seen: &Path| {
                 up(seen) == up(change) || !stated && !around.is_root() && seen.starts_with(&around)
             };
-            let found =
-                judged.iter().any(|seen| judge::touch(change, &seen.path) || beside(&seen.path));
+            let found = judged.iter().any(|seen| touch(change, &seen.path) || beside(&seen.path));
             if !found && (real.is_empty() || self.is_stated(change, desired)) {
                 tally.disagree(&self.case(
                     Wrong::Missed,
@@ -201,7 +197,7 @@ impl Pairs<'_> {
             answer: answer.and_then(|answer| judge::at(answer, path, schema)),
             text,
             schema,
-            owners: judge::owners(self.live, path),
+            managed: &self.live["metadata"]["managedFields"],
             mutations,
         }
     }

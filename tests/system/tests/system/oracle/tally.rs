@@ -34,8 +34,8 @@ pub(super) struct Case<'c> {
     pub(super) answer: Option<&'c Value>,
     pub(super) text: &'c str,
     pub(super) schema: Option<Schema<'c>>,
-    /// Who owns the place in live, and by which operation.
-    pub(super) owners: Vec<(String, &'static str)>,
+    /// Who owns what of live.
+    pub(super) managed: &'c Value,
     /// What was done to the seed.
     pub(super) mutations: &'c [String],
 }
@@ -87,17 +87,13 @@ impl Tally {
                 self.of(case.kind).false_alarms += 1;
             }
         }
-        let owners: Vec<String> = case
-            .owners
-            .iter()
-            .map(|(manager, operation)| format!("{manager} by {operation}"))
-            .collect();
+        let managed: String = case.managed.to_string().chars().take(2000).collect();
         let text = |value: Option<&Value>| match value {
             Some(value) => value.to_string().chars().take(300).collect(),
             None => String::from("-"),
         };
         self.disagreements.push(format!(
-            "{:?} {} {}\n    desired {}\n    live    {}\n    server  {}\n    {}\n    made by: {}\n    owned by: {}",
+            "{:?} {} {}\n    desired {}\n    live    {}\n    server  {}\n    {}\n    made by: {}\n    managed {}",
             case.wrong,
             case.kind,
             case.path,
@@ -106,7 +102,7 @@ impl Tally {
             text(case.answer),
             case.text,
             case.mutations.join("; "),
-            owners.join(", "),
+            managed,
         ));
     }
 
@@ -177,7 +173,7 @@ impl Tally {
 }
 
 /// The fields that lead to a place, without positions and keys.
-fn fields(path: &Path) -> String {
+pub(super) fn fields(path: &Path) -> String {
     let name = |step: &Step| match step {
         Step::Field(name) => format!("/{name}"),
         Step::Index(_) | Step::Keyed(_) | Step::Element(_) => "/*".to_owned(),
