@@ -6,16 +6,11 @@ use anyhow::ensure;
 use trimtab_system_tests::Id;
 
 /// Each declares something outside, and what is refused of it by name.
-const OUTSIDE: [(&str, &str, &str); 7] = [
+const OUTSIDE: [(&str, &str, &str); 6] = [
     (
         "stated.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stated, namespace: NEIGHBOUR}\n",
         "is in namespace NEIGHBOUR",
-    ),
-    (
-        "case.yaml",
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: case, namespace: OWN-X}\n",
-        "is in namespace OWN-X",
     ),
     (
         "cluster.yaml",
@@ -112,5 +107,27 @@ fn a_namespace_under_a_key_in_another_case_leads_nowhere() -> Test {
         ensure!(round.status != 0, "{}", round.summary);
         ensure!(cluster.api().get(&map_id("kube-system", "key")).await?.is_none());
         Ok(())
+    })
+}
+
+/// A name that no namespace can have is no object: the revision is refused whole, with its line.
+#[test]
+fn a_namespace_in_another_case_is_refused_where_it_is_read() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "src-upper";
+        let mut room = cluster.room(name)?.with_generic()?;
+        room.declare("case.yaml", &map("Src-Upper", "one", "one"))?;
+        configure(
+            &mut room,
+            &format!("  - {{name: tenant, path: source, targetNamespace: {name}}}\n"),
+        )?;
+        let round = room.once_within(60).await?;
+        ensure!(round.status == 2, "{}", round.summary);
+        let problem = round.summary["sourceProblem"].as_str().unwrap_or_default();
+        ensure!(problem.contains("case.yaml:1: /metadata/namespace"), "{problem}");
+        let mut asked = cluster.audit().by(name).await?;
+        asked.retain(|request| request.writes() || request.rehearses());
+        crate::world::none("it asked for", &asked)
     })
 }
