@@ -156,6 +156,8 @@ pub struct Gated {
 pub struct Permit {
     step: Step,
     force: bool,
+    /// The apply configuration of all of desired, as it was rehearsed.
+    whole: Option<Arc<[u8]>>,
 }
 
 impl Permit {
@@ -165,7 +167,7 @@ impl Permit {
     /// A decision that does not fit the object: the plugin's fault, as text.
     pub fn changes(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Change>, String> {
         let change = |(effect, planned)| Change { target: target(seen), effect, planned };
-        let effects = effects(&self.step, self.force, seen, now)?;
+        let effects = effects(&self.step, self.force, self.whole.as_ref(), seen, now)?;
         Ok(effects.into_iter().map(change).collect())
     }
 }
@@ -175,6 +177,8 @@ impl Permit {
 pub struct Circumstances<'a> {
     /// The live object as a dry run of applying all of desired left it.
     pub rehearsed: Option<&'a [u8]>,
+    /// What was applied in that dry run.
+    pub(crate) applied: Option<Arc<[u8]>>,
     /// Service accounts that the source declares.
     pub accounts: Arc<Accounts>,
     /// Secrets that the plugin saw.
@@ -183,8 +187,10 @@ pub struct Circumstances<'a> {
 
 impl<'a> Circumstances<'a> {
     /// For a plugin that saw no Secret.
-    pub fn untainted(rehearsed: Option<&'a [u8]>, accounts: Arc<Accounts>) -> Self {
-        Self { rehearsed, accounts, taint: Taint::default() }
+    pub fn untainted(rehearsal: Option<(&Probe, &'a [u8])>, accounts: Arc<Accounts>) -> Self {
+        let (probe, rehearsed) = rehearsal.unzip();
+        let applied = probe.map(|probe| probe.body.clone());
+        Self { rehearsed, applied, accounts, taint: Taint::default() }
     }
 }
 
@@ -202,6 +208,8 @@ pub fn gate(
     let mode = power.mode_for(&snapshot.key);
     let mut gated = Gated::default();
     let mut budget = judge::Budget::of(power);
+    let force = may_force(power, snapshot);
+    let predecessors = succession::predecessors(power, snapshot);
     for action in in_order(&decision.actions) {
         let Some(kind) = action.kind() else {
             if let Action::Leave(reason) = action {
@@ -234,12 +242,11 @@ pub fn gate(
         let (action, refused) = ignore::permitted(action, snapshot)?;
         gated.refusals.extend(refused);
         let Some(action) = action else { continue };
-        let force = may_force(power, snapshot);
-        let succession = succession(power, snapshot, &action, &gated);
+        let succession = succession(&predecessors, &action, &gated);
         let exact = known.rehearsed.filter(|_| {
             succession.is_none() && (force || matches!(action, Action::ApplyDesired { .. }))
         });
-        let permit = Permit { step: Step::Action(action), force };
+        let permit = Permit { step: Step::Action(action), force, whole: known.applied.clone() };
         let changes = permit.changes(snapshot, snapshot)?;
         let judged = judge::changes(power, snapshot, &changes, exact, &known.accounts);
         gated.findings.extend(judged.findings);
@@ -252,7 +259,7 @@ pub fn gate(
         }
         let mut due = vec![(permit, changes)];
         if let Some(step) = succession {
-            let first = Permit { step, force };
+            let first = Permit { step, force, whole: None };
             let changes = first.changes(snapshot, snapshot)?;
             due.insert(0, (first, changes));
         }
@@ -279,18 +286,16 @@ pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<P
     if !may_force(power, snapshot) {
         return Err("Trimtab never applied the object; a grant with `adopt` lets it".into());
     }
-    Ok(Permit { step: Step::CarryOver(version.to_owned()), force: true })
+    Ok(Permit { step: Step::CarryOver(version.to_owned()), force: true, whole: None })
 }
 
 /// What comes before the first apply over an object that a client-side tool applied.
-fn succession(power: &Power, snapshot: &Snapshot, action: &Action, gated: &Gated) -> Option<Step> {
+fn succession(predecessors: &[&str], action: &Action, gated: &Gated) -> Option<Step> {
     let applies =
         matches!(action, Action::ApplyDesired { .. } | Action::ApplyContent(_) | Action::Adopt);
     let first = gated.planned.iter().all(|planned| planned.action == ActionKind::RemoveFields);
-    let predecessors =
-        if applies && first { succession::predecessors(power, snapshot) } else { Vec::new() };
-    (!predecessors.is_empty())
-        .then(|| Step::Succeed(predecessors.into_iter().map(str::to_owned).collect()))
+    (applies && first && !predecessors.is_empty())
+        .then(|| Step::Succeed(predecessors.iter().map(|name| (*name).to_owned()).collect()))
 }
 
 /// The rehearsal of applying desired over what was seen.
@@ -308,8 +313,9 @@ pub fn probe(power: &Power, snapshot: &Snapshot) -> Result<Probe, String> {
 /// Whether conflicts with other managers are overridden: on an object that we applied before, or
 /// where the grant allows to adopt.
 fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
+    // What needs no reading is asked first.
     snapshot.live_object().is_some()
-        && (ownership::is_ours(snapshot) || power.allows(&snapshot.key, ActionKind::Adopt).is_ok())
+        && (power.allows(&snapshot.key, ActionKind::Adopt).is_ok() || ownership::is_ours(snapshot))
 }
 
 pub(crate) fn target(snapshot: &Snapshot) -> Target {

@@ -8,7 +8,7 @@ use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
 use crate::denial::Accounts;
 use crate::failed::{not_confirmed, not_written};
-use crate::gate::{Change, Circumstances, Gated, Permit, Planned};
+use crate::gate::{Change, Circumstances, Gated, Permit, Planned, Probe};
 use crate::grant::{Power, Refusal};
 use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
@@ -121,7 +121,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record: &mut Record,
     ) -> Result<Real, Outcome> {
         let Some(live) = snapshot.live_object() else {
-            return Ok(Real { differences: seen, refused: None, rehearsed: None });
+            return Ok(Real { differences: seen, refused: None, rehearsal: None });
         };
         let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
         let start = self.clock.elapsed();
@@ -134,14 +134,14 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 let differences = confirm::immutable(seen, &fields);
                 self.show(snapshot, &differences, record);
                 let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences, refused: Some(refused), rehearsed: None });
+                return Ok(Real { differences, refused: Some(refused), rehearsal: None });
             }
             // A rule of a definition has words of its own; its schema says what it is about.
             Err(ApplyError::Rejected(message))
                 if seen.iter().any(|difference| difference.immutable.is_some()) =>
             {
                 let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences: seen, refused: Some(refused), rehearsed: None });
+                return Ok(Real { differences: seen, refused: Some(refused), rehearsal: None });
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
                 return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
@@ -167,7 +167,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         if differences.is_empty() {
             return Err(Outcome::InSyncByServer);
         }
-        Ok(Real { differences, refused: None, rehearsed: Some(rehearsed) })
+        Ok(Real { differences, refused: None, rehearsal: Some((probe, rehearsed)) })
     }
 
     /// Nothing can be applied, not even by others, before managedFields name a version that is
@@ -241,11 +241,10 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let known = Circumstances {
-            rehearsed: real.rehearsed.as_deref(),
-            accounts: self.bounds.accounts.clone(),
-            taint: self.taint(snapshot),
-        };
+        let rehearsal = real.rehearsal.as_ref().map(|(probe, left)| (probe, &**left));
+        let accounts = self.bounds.accounts.clone();
+        let taint = self.taint(snapshot);
+        let known = Circumstances { taint, ..Circumstances::untainted(rehearsal, accounts) };
         let gated = gate::gate(power, snapshot, decision, &known);
         let Gated { permits, planned, refusals, findings, left } =
             gated.map_err(|text| fault(PluginFault::Invalid(text)))?;
@@ -397,8 +396,8 @@ fn after(written: Written, record: &mut Record) -> Live {
 struct Real {
     differences: Vec<Difference>,
     refused: Option<String>,
-    /// The object as the dry run left it.
-    rehearsed: Option<Arc<[u8]>>,
+    /// What was rehearsed, and the object as the dry run left it.
+    rehearsal: Option<(Probe, Arc<[u8]>)>,
 }
 
 /// Whether there is anything to judge: never on a guess, never on an object that is going away.

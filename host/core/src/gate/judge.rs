@@ -10,6 +10,7 @@ use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::{fields, succession};
 use std::borrow::Cow;
+use trimtab_json::Value;
 
 /// The refusal's reason where it cannot be told what a change would do.
 const UNTOLD: &str = "EffectUnknown";
@@ -87,11 +88,8 @@ pub(super) fn changes(
     accounts: &Accounts,
 ) -> Judged {
     let mut judged = Judged::default();
-    // Where we succeed a client-side tool, its fields are released as ours.
-    let view = succession::view(power, snapshot);
-    let view = view.as_ref().unwrap_or(snapshot);
     for change in changes {
-        if let Err(why) = one(power, snapshot, view, change, exact, accounts, &mut judged) {
+        if let Err(why) = one(power, snapshot, change, exact, accounts, &mut judged) {
             judged.refusals.push(Refusal {
                 reason: UNTOLD,
                 message: format!(
@@ -108,7 +106,6 @@ pub(super) fn changes(
 fn one(
     power: &Power,
     snapshot: &Snapshot,
-    view: &Snapshot,
     change: &Change,
     exact: Option<&[u8]>,
     accounts: &Accounts,
@@ -126,10 +123,17 @@ fn one(
         (Effect::Apply { .. }, Some(rehearsed)) if change.planned.is_plain_apply() => {
             Some(Cow::from(rehearsed))
         }
-        (effect, _) => after(effect, view)?.map(Cow::from),
+        // Where we succeed a client-side tool, its fields are released as ours.
+        (effect, _) => {
+            let view = succession::view(power, snapshot);
+            after(effect, view.as_ref().unwrap_or(snapshot))?.map(Cow::from)
+        }
     };
     let tree = text.as_deref().map(after::read).transpose()?;
-    let live = snapshot.live_object().map(|live| after::read(&live.json)).transpose()?;
+    let before = || snapshot.live_object().map(|live| after::read(&live.json)).transpose();
+    // Of most kinds what was there can only excuse, and mostly there is nothing to excuse.
+    let needs_before = removes || !is_open || denial::depends_on_before(&snapshot.key);
+    let mut live = if needs_before { before()? } else { None };
     let status_only = matches!(change.effect, Effect::ApplyStatus { .. });
     if let (true, Some(before), Some(tree)) = (removes, &live, &tree) {
         let desired = after::read(&snapshot.desired.json)?;
@@ -141,10 +145,16 @@ fn one(
         judged.findings.push(unjudged(path));
     }
     let Some(grant) = &power.grant else { return Ok(()) };
-    let mut denied = denial::judge(&snapshot.key, live.as_ref(), tree.as_ref(), accounts);
+    let judge =
+        |live: Option<&Value<'_>>| denial::judge(&snapshot.key, live, tree.as_ref(), accounts);
+    let mut denied = judge(live.as_ref());
+    if !denied.is_empty() && !needs_before {
+        live = before()?;
+        denied = judge(live.as_ref());
+    }
     // What is made anew is made, however much of it was there before.
     if change.planned.creates && live.is_some() {
-        denied.extend(denial::judge(&snapshot.key, None, tree.as_ref(), accounts));
+        denied.extend(judge(None));
     }
     denied.retain(|denied| !grant.terms.allow.contains(&denied.denial));
     judged.refusals.extend(denied.iter().map(|it| it.refusal(&snapshot.key, &grant.origin)));

@@ -102,7 +102,10 @@ fn of_the_host(
     usual.check()?;
 
     let decision = usual.decision()?;
-    let known = Circumstances::untainted(Some(&usual.settled), usual.bounds.accounts.clone());
+    let probe =
+        trimtab_core::gate::probe(&usual.power, &usual.snapshot).map_err(anyhow::Error::msg)?;
+    let rehearsal = Some((&probe, &*usual.settled));
+    let known = Circumstances::untainted(rehearsal, usual.bounds.accounts.clone());
     let gated = || drop(black_box(gate(&usual.power, &usual.snapshot, &decision, &known)));
     let pair = interleave(ROUNDS, CALLS, gated, || usual.judge());
     table.ratio(
