@@ -17,6 +17,7 @@ use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::{bookkeeping, ownership, recreate, succession};
 use std::sync::Arc;
+use trimtab_json::Value;
 
 /// One thing that the host may write. Fields are private: only this module makes one.
 #[derive(Clone, Debug)]
@@ -176,7 +177,7 @@ impl Permit {
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances<'a> {
     /// The live object as a dry run of applying all of desired left it.
-    pub rehearsed: Option<&'a [u8]>,
+    pub rehearsed: Option<&'a Value<'a>>,
     /// What was applied in that dry run.
     pub(crate) applied: Option<Arc<[u8]>>,
     /// Service accounts that the source declares.
@@ -187,7 +188,7 @@ pub struct Circumstances<'a> {
 
 impl<'a> Circumstances<'a> {
     /// For a plugin that saw no Secret.
-    pub fn untainted(rehearsal: Option<(&Probe, &'a [u8])>, accounts: Arc<Accounts>) -> Self {
+    pub fn untainted(rehearsal: Option<(&Probe, &'a Value<'a>)>, accounts: Arc<Accounts>) -> Self {
         let (probe, rehearsed) = rehearsal.unzip();
         let applied = probe.map(|probe| probe.body.clone());
         Self { rehearsed, applied, accounts, taint: Taint::default() }

@@ -19,6 +19,7 @@ use crate::taint::{self, Taint};
 use crate::{confirm, fight, gate, ignore, ownership, reason, recreate, succession};
 use std::sync::Arc;
 use std::time::Duration;
+use trimtab_json::Value;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
 pub const LOOK_AGAIN_AT_LEAST: Duration = Duration::from_secs(1);
@@ -76,11 +77,23 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let (shown, ignored) = ignore::snapshot(judged).map_err(Outcome::Unknown)?;
         record.ignored = ignored;
         let seen = self.compare(&shown, snapshot, record).await?;
-        let real = self.confirm(power, snapshot, seen, record).await?;
+        let (seen, rehearsal) = self.rehearse(power, snapshot, seen, record).await?;
+        // Read once, for two stages.
+        let left = rehearsal.left().map_err(Outcome::Unknown)?;
+        let real = match left.as_ref() {
+            Some((probe, left)) => self.confirm(snapshot, seen, probe, left, record).await?,
+            None => seen,
+        };
         stand_off(snapshot, record)?;
-        let decision = self.decide(&shown, &real.differences, record).await?;
-        let permits = self.gate(power, snapshot, &decision, &real, record).await?;
-        self.write(snapshot, &shown, &real.differences, permits, record).await
+        let decision = self.decide(&shown, &real, record).await?;
+        let left = left.as_ref().map(|(probe, left)| (*probe, left));
+        let known = Circumstances {
+            taint: self.taint(snapshot),
+            ..Circumstances::untainted(left, self.bounds.accounts.clone())
+        };
+        let refused = rehearsal.refused.as_deref();
+        let permits = self.gate(power, snapshot, &decision, &known, refused, record).await?;
+        self.write(snapshot, &shown, &real, permits, record).await
     }
 
     /// `judged` is what the plugin sees; who wrote what is read from the snapshot itself.
@@ -113,42 +126,53 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
 
     /// Asks the API server what an apply would change. An object that is not there needs no
     /// rehearsal: its creation is its own.
-    async fn confirm(
+    async fn rehearse(
         &self,
         power: &Power,
         snapshot: &Snapshot,
         seen: Vec<Difference>,
         record: &mut Record,
-    ) -> Result<Real, Outcome> {
-        let Some(live) = snapshot.live_object() else {
-            return Ok(Real { differences: seen, refused: None, rehearsal: None });
-        };
+    ) -> Result<(Vec<Difference>, Rehearsal), Outcome> {
+        if snapshot.live_object().is_none() {
+            return Ok((seen, Rehearsal::default()));
+        }
         let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
         let start = self.clock.elapsed();
         let rehearsed = self.cluster.rehearse(&probe).await;
         record.timings.confirm = self.clock.elapsed() - start;
-        let rehearsed = match rehearsed {
-            Ok(rehearsed) => rehearsed,
+        let refused = |why| Rehearsal { refused: Some(why), done: None };
+        match rehearsed {
+            Ok(left) => Ok((seen, Rehearsal { refused: None, done: Some((probe, left)) })),
             // The plugin may have an answer to that: leave the field out, or make the object anew.
             Err(ApplyError::Immutable { message, fields }) => {
                 let differences = confirm::immutable(seen, &fields);
                 self.show(snapshot, &differences, record);
-                let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences, refused: Some(refused), rehearsal: None });
+                Ok((differences, refused(reason::immutable(&snapshot.key.group_kind, &message))))
             }
             // A rule of a definition has words of its own; its schema says what it is about.
             Err(ApplyError::Rejected(message))
                 if seen.iter().any(|difference| difference.immutable.is_some()) =>
             {
-                let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences: seen, refused: Some(refused), rehearsal: None });
+                Ok((seen, refused(reason::immutable(&snapshot.key.group_kind, &message))))
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
-                return Err(self.carry_over(power, snapshot, message, &api_version, record).await);
+                Err(self.carry_over(power, snapshot, message, &api_version, record).await)
             }
-            Err(error) => return Err(not_confirmed(error, &seen)),
-        };
-        let confirmed = confirm::confirm(seen, &live.json, &rehearsed).map_err(Outcome::Unknown)?;
+            Err(error) => Err(not_confirmed(error, &seen)),
+        }
+    }
+
+    /// Of the differences, those that the server reads as such.
+    async fn confirm(
+        &self,
+        snapshot: &Snapshot,
+        seen: Vec<Difference>,
+        probe: &Probe,
+        left: &Value<'_>,
+        record: &mut Record,
+    ) -> Result<Vec<Difference>, Outcome> {
+        let Some(live) = snapshot.live_object() else { return Ok(seen) };
+        let confirmed = confirm::confirm(seen, &live.json, left).map_err(Outcome::Unknown)?;
         let Confirmed { differences, unkept } = confirmed;
         if !unkept.is_empty() {
             let suspects = match confirm::needs_suspects(&unkept) {
@@ -167,7 +191,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         if differences.is_empty() {
             return Err(Outcome::InSyncByServer);
         }
-        Ok(Real { differences, refused: None, rehearsal: Some((probe, rehearsed)) })
+        Ok(differences)
     }
 
     /// Nothing can be applied, not even by others, before managedFields name a version that is
@@ -235,17 +259,14 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         power: &Power,
         snapshot: &Snapshot,
         decision: &Decision,
-        real: &Real,
+        known: &Circumstances<'_>,
+        refused: Option<&str>,
         record: &mut Record,
     ) -> Result<Vec<Permit>, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let rehearsal = real.rehearsal.as_ref().map(|(probe, left)| (probe, &**left));
-        let accounts = self.bounds.accounts.clone();
-        let taint = self.taint(snapshot);
-        let known = Circumstances { taint, ..Circumstances::untainted(rehearsal, accounts) };
-        let gated = gate::gate(power, snapshot, decision, &known);
+        let gated = gate::gate(power, snapshot, decision, known);
         let Gated { permits, planned, refusals, findings, left } =
             gated.map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.findings.extend(findings);
@@ -253,9 +274,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.refusals = refusals;
         self.tell_losses(snapshot, record).await;
         if let Some(message) =
-            real.refused.as_ref().filter(|_| record.planned.iter().any(Planned::is_plain_apply))
+            refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
         {
-            return Err(Outcome::Rejected(message.clone()));
+            return Err(Outcome::Rejected(message.to_owned()));
         }
         if !permits.is_empty() {
             return self.within_budget(&record.planned).map(|()| permits);
@@ -392,12 +413,22 @@ fn after(written: Written, record: &mut Record) -> Live {
     }
 }
 
-/// Differences that are real, why the server refuses to apply desired over them, if it does.
-struct Real {
-    differences: Vec<Difference>,
+/// What came of the dry run, if there was one.
+#[derive(Default)]
+struct Rehearsal {
+    /// Why the server refuses to apply desired.
     refused: Option<String>,
-    /// What was rehearsed, and the object as the dry run left it.
-    rehearsal: Option<(Probe, Arc<[u8]>)>,
+    /// What was rehearsed, and the object as that left it.
+    done: Option<(Probe, Arc<[u8]>)>,
+}
+
+impl Rehearsal {
+    /// The object that it left, as a tree.
+    fn left(&self) -> Result<Option<(&Probe, Value<'_>)>, String> {
+        let Some((probe, json)) = &self.done else { return Ok(None) };
+        let tree = trimtab_json::parse(json).map_err(|error| error.to_string())?;
+        Ok(Some((probe, tree)))
+    }
 }
 
 /// Whether there is anything to judge: never on a guess, never on an object that is going away.

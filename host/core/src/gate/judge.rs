@@ -9,7 +9,6 @@ use crate::grant::{Grant, Power, Refusal};
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::{fields, succession};
-use std::borrow::Cow;
 use trimtab_json::Value;
 
 /// The refusal's reason where it cannot be told what a change would do.
@@ -84,7 +83,7 @@ pub(super) fn changes(
     power: &Power,
     snapshot: &Snapshot,
     changes: &[Change],
-    exact: Option<&[u8]>,
+    exact: Option<&Value<'_>>,
     accounts: &Accounts,
 ) -> Judged {
     let mut judged = Judged::default();
@@ -107,7 +106,7 @@ fn one(
     power: &Power,
     snapshot: &Snapshot,
     change: &Change,
-    exact: Option<&[u8]>,
+    exact: Option<&Value<'_>>,
     accounts: &Accounts,
     judged: &mut Judged,
 ) -> Result<(), String> {
@@ -118,35 +117,39 @@ fn one(
     if is_open && !removes && !denial::concerns(&snapshot.key) {
         return Ok(());
     }
-    let text = match (&change.effect, exact) {
-        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(Cow::from(&**body)),
+    let (text, made);
+    let tree = match (&change.effect, exact) {
         (Effect::Apply { .. }, Some(rehearsed)) if change.planned.is_plain_apply() => {
-            Some(Cow::from(rehearsed))
+            Some(rehearsed)
+        }
+        (Effect::Apply { body, .. }, _) if change.planned.creates => {
+            made = after::read(body)?;
+            Some(&made)
         }
         // Where we succeed a client-side tool, its fields are released as ours.
         (effect, _) => {
             let view = succession::view(power, snapshot);
-            after(effect, view.as_ref().unwrap_or(snapshot))?.map(Cow::from)
+            text = after(effect, view.as_ref().unwrap_or(snapshot))?;
+            made = text.as_deref().map(after::read).transpose()?.unwrap_or_default();
+            text.is_some().then_some(&made)
         }
     };
-    let tree = text.as_deref().map(after::read).transpose()?;
     let before = || snapshot.live_object().map(|live| after::read(&live.json)).transpose();
     // Of most kinds what was there can only excuse, and mostly there is nothing to excuse.
     let needs_before = removes || !is_open || denial::depends_on_before(&snapshot.key);
     let mut live = if needs_before { before()? } else { None };
     let status_only = matches!(change.effect, Effect::ApplyStatus { .. });
-    if let (true, Some(before), Some(tree)) = (removes, &live, &tree) {
+    if let (true, Some(before), Some(tree)) = (removes, &live, tree) {
         let desired = after::read(&snapshot.desired.json)?;
         judged.refusals.extend(bookkeeping::removed(before, tree, &desired));
     }
-    if let (Some(tree), false) = (&tree, status_only)
+    if let (Some(tree), false) = (tree, status_only)
         && let Some(path) = denial::unjudged_template(&snapshot.key, tree)
     {
         judged.findings.push(unjudged(path));
     }
     let Some(grant) = &power.grant else { return Ok(()) };
-    let judge =
-        |live: Option<&Value<'_>>| denial::judge(&snapshot.key, live, tree.as_ref(), accounts);
+    let judge = |live: Option<&Value<'_>>| denial::judge(&snapshot.key, live, tree, accounts);
     let mut denied = judge(live.as_ref());
     if !denied.is_empty() && !needs_before {
         live = before()?;
@@ -158,7 +161,7 @@ fn one(
     }
     denied.retain(|denied| !grant.terms.allow.contains(&denied.denial));
     judged.refusals.extend(denied.iter().map(|it| it.refusal(&snapshot.key, &grant.origin)));
-    let outside = grant.terms.fields.outside(live.as_ref(), tree.as_ref(), &snapshot.facts);
+    let outside = grant.terms.fields.outside(live.as_ref(), tree, &snapshot.facts);
     judged.refusals.extend(outside.map(|what| Refusal {
         reason: fields::REFUSED,
         message: format!(

@@ -104,7 +104,9 @@ fn of_the_host(
     let decision = usual.decision()?;
     let probe =
         trimtab_core::gate::probe(&usual.power, &usual.snapshot).map_err(anyhow::Error::msg)?;
-    let rehearsal = Some((&probe, &*usual.settled));
+    // Read for the stage before, and used again.
+    let left = trimtab_json::parse(&usual.settled)?;
+    let rehearsal = Some((&probe, &left));
     let known = Circumstances::untainted(rehearsal, usual.bounds.accounts.clone());
     let gated = || drop(black_box(gate(&usual.power, &usual.snapshot, &decision, &known)));
     let pair = interleave(ROUNDS, CALLS, gated, || usual.judge());
