@@ -27,18 +27,17 @@ pub(crate) struct Unkept {
 /// Holds the differences against the rehearsal's result.
 ///
 /// # Errors
-/// Text, if either object does not parse.
+/// Text, if the live object does not parse.
 pub(crate) fn confirm(
     differences: Vec<Difference>,
     live: &[u8],
-    rehearsed: &[u8],
+    rehearsed: &Value<'_>,
 ) -> Result<Confirmed, String> {
-    let read = |json| trimtab_json::parse(json).map_err(|error| error.to_string());
-    let (live, rehearsed) = (read(live)?, read(rehearsed)?);
+    let live = trimtab_json::parse(live).map_err(|error| error.to_string())?;
     let mut confirmed = Confirmed::default();
     for difference in differences {
         let path = Path::parse(&difference.path).map_err(|error| error.to_string())?;
-        let after = path.resolve(&rehearsed);
+        let after = path.resolve(rehearsed);
         let moved = || path.resolve(&live).map(canonical) != after.map(canonical);
         let real = match difference.kind {
             DifferenceKind::Changed | DifferenceKind::Missing | DifferenceKind::Pruned => moved(),
@@ -212,7 +211,12 @@ mod tests {
             immutable: None,
             managers: vec![],
         };
-        let confirmed = confirm(vec![difference], live.as_bytes(), rehearsed.as_bytes()).unwrap();
+        let confirmed = confirm(
+            vec![difference],
+            live.as_bytes(),
+            &trimtab_json::parse(rehearsed.as_bytes()).unwrap(),
+        )
+        .unwrap();
         (confirmed.differences.len(), confirmed.unkept.len())
     }
 
@@ -240,7 +244,13 @@ mod tests {
             immutable: None,
             managers: vec![],
         };
-        let unkept = confirm(vec![difference], other.as_bytes(), other.as_bytes()).unwrap().unkept;
+        let unkept = confirm(
+            vec![difference],
+            other.as_bytes(),
+            &trimtab_json::parse(other.as_bytes()).unwrap(),
+        )
+        .unwrap()
+        .unkept;
         let found = findings(&unkept, &Ok(vec!["webhook w".into()]));
         assert_eq!(found[0].name, "desired-value-not-kept");
         assert!(found[0].message.contains("likely by webhook w"), "{}", found[0].message);

@@ -155,8 +155,12 @@ impl Denied {
 pub(crate) fn concerns(key: &ObjectKey) -> bool {
     let group = &*key.group_kind.group;
     let built_in = group.ends_with(".k8s.io") || !group.contains('.');
-    let core = group.is_empty() && matches!(&*key.group_kind.kind, "Secret" | "Namespace");
-    core || !built_in || of_kind(key).is_some() || pods::holds(&key.group_kind)
+    depends_on_before(key) || !built_in || of_kind(key).is_some() || pods::holds(&key.group_kind)
+}
+
+/// Whether what was there before can make a denial, and not only excuse what stays as it was.
+pub(crate) fn depends_on_before(key: &ObjectKey) -> bool {
+    key.group_kind.group.is_empty() && matches!(&*key.group_kind.kind, "Secret" | "Namespace")
 }
 
 /// What a change from `before` to `after` touches that is denied; `None` is an absent object.

@@ -27,10 +27,12 @@ pub(crate) enum Step {
     CarryOver(String),
 }
 
-/// The effects of one step over the object as it is now; `seen` is what was judged.
+/// The effects of one step over the object as it is now; `seen` is what was judged. `whole` is the
+/// apply configuration of all of desired over what was seen, if it was made before.
 pub(crate) fn effects(
     step: &Step,
     force: bool,
+    whole: Option<&Arc<[u8]>>,
     seen: &Snapshot,
     snapshot: &Snapshot,
 ) -> Result<Vec<(Effect, Planned)>, String> {
@@ -44,14 +46,24 @@ pub(crate) fn effects(
     let absent = snapshot.live_object().is_none();
     let planned = |paths: &[String], creates| plan(kind, paths.to_vec(), creates);
     let desired = &snapshot.desired.json;
+    let version =
+        |of: &Snapshot| of.live_object().map(|it| (it.uid.clone(), it.resource_version.clone()));
+    let moved = version(seen) != version(snapshot);
+    let all = || match whole {
+        Some(body) if !moved => Ok(body.clone()),
+        _ => apply_body(snapshot, desired, &[]),
+    };
     Ok(match action {
         Action::Leave(_) => vec![],
         Action::ApplyDesired { without } => {
-            let body = apply_body(snapshot, desired, without)?;
+            let body = match without.is_empty() {
+                true => all()?,
+                false => apply_body(snapshot, desired, without)?,
+            };
             vec![(Effect::Apply { body, force }, planned(without, absent))]
         }
         Action::Adopt => {
-            let body = apply_body(snapshot, desired, &[])?;
+            let body = all()?;
             vec![(Effect::Apply { body, force: true }, planned(&[], absent))]
         }
         Action::ApplyContent(content) => {

@@ -76,6 +76,8 @@ impl Fields {
         }
         let kind = before.or(after).and_then(|object| object.str_at(&["kind"])).unwrap_or_default();
         let gone = after.is_none();
+        let empty = Value::from(Object::new());
+        let (before, after) = apart(before.unwrap_or(&empty), after.unwrap_or(&empty));
         let (before, after) = (bare(before, kind), bare(after, kind));
         for denied in &self.deny {
             let places = [&before, &after].map(|tree| denied.rule.places(tree, Facts::new(facts)));
@@ -131,11 +133,36 @@ impl Fields {
     }
 }
 
-/// The object without what names it and what a server writes; an absent one is empty. The kind
-/// stays, since facts are found by it.
-fn bare<'a>(object: Option<&Value<'a>>, kind: &str) -> Value<'a> {
+/// Both trees without the members that are the same in both: little is left of most changes, and
+/// what is the same on both sides neither changes nor is looked for. Lists stay whole, since it
+/// depends on all of their elements which is which.
+fn apart<'a, 'b>(a: &Value<'a>, b: &Value<'b>) -> (Value<'a>, Value<'b>) {
+    let (Value::Object(a), Value::Object(b)) = (a, b) else { return (a.clone(), b.clone()) };
+    let (mut left, mut right) = (Object::new(), Object::new());
+    for (name, value) in a.iter() {
+        match b.get(name) {
+            Some(other) if value == other => {}
+            Some(other) => {
+                let (value, other) = apart(value, other);
+                left.insert(name.to_owned(), value);
+                right.insert(name.to_owned(), other);
+            }
+            None => {
+                left.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+    for (name, value) in b.iter().filter(|(name, _)| a.get(name).is_none()) {
+        right.insert(name.to_owned(), value.clone());
+    }
+    (left.into(), right.into())
+}
+
+/// The object without what names it and what a server writes. The kind stays, since facts are found
+/// by it.
+fn bare<'a>(object: Value<'a>, kind: &str) -> Value<'a> {
     let mut object = match object {
-        Some(Value::Object(object)) => object.clone(),
+        Value::Object(object) => object,
         _ => Object::new(),
     };
     object.remove("apiVersion");

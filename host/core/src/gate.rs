@@ -24,6 +24,7 @@ use crate::taint::Taint;
 use crate::terms::Account;
 use crate::{bookkeeping, exclusive, handover, ownership, recreate, succession};
 use std::sync::Arc;
+use trimtab_json::Value;
 
 /// One thing that the host may write. Fields are private: only this module makes one.
 #[derive(Clone, Debug)]
@@ -181,6 +182,8 @@ pub struct Gated {
 pub struct Permit {
     step: Step,
     force: bool,
+    /// The apply configuration of all of desired, as it was rehearsed.
+    whole: Option<Arc<[u8]>>,
 }
 
 impl Permit {
@@ -190,7 +193,7 @@ impl Permit {
     /// A decision that does not fit the object: the plugin's fault, as text.
     pub fn changes(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Change>, String> {
         let change = |(effect, planned)| Change { target: target(seen), effect, planned };
-        let effects = effects(&self.step, self.force, seen, now)?;
+        let effects = effects(&self.step, self.force, self.whole.as_ref(), seen, now)?;
         Ok(effects.into_iter().map(change).collect())
     }
 }
@@ -199,7 +202,9 @@ impl Permit {
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances<'a> {
     /// The live object as a dry run of applying all of desired left it.
-    pub rehearsed: Option<&'a [u8]>,
+    pub rehearsed: Option<&'a Value<'a>>,
+    /// What was applied in that dry run.
+    pub(crate) applied: Option<Arc<[u8]>>,
     /// Service accounts that the source declares.
     pub accounts: Arc<Accounts>,
     /// Secrets that the plugin saw.
@@ -208,8 +213,10 @@ pub struct Circumstances<'a> {
 
 impl<'a> Circumstances<'a> {
     /// For a plugin that saw no Secret.
-    pub fn untainted(rehearsed: Option<&'a [u8]>, accounts: Arc<Accounts>) -> Self {
-        Self { rehearsed, accounts, taint: Taint::default() }
+    pub fn untainted(rehearsal: Option<(&Probe, &'a Value<'a>)>, accounts: Arc<Accounts>) -> Self {
+        let (probe, rehearsed) = rehearsal.unzip();
+        let applied = probe.filter(|probe| !probe.patches).map(|probe| probe.body.clone());
+        Self { rehearsed, applied, accounts, taint: Taint::default() }
     }
 }
 
@@ -227,6 +234,14 @@ pub fn gate(
     let mode = mode(power, snapshot);
     let mut gated = Gated::default();
     let mut budget = judge::Budget::of(power);
+    let force = may_force(power, snapshot);
+    let predecessors = succession::predecessors(power, snapshot);
+    let view = match predecessors.is_empty() {
+        true => None,
+        false => succession::view(power, snapshot),
+    };
+    // Where we succeed a client-side tool, its fields are released as ours.
+    let view = view.as_ref().unwrap_or(snapshot);
     for action in in_order(&decision.actions) {
         let Some(kind) = action.kind() else {
             if let Action::Leave(reason) = action {
@@ -255,14 +270,13 @@ pub fn gate(
         let (action, refused) = ignore::permitted(action, snapshot)?;
         gated.refusals.extend(refused);
         let Some(action) = action else { continue };
-        let force = may_force(power, snapshot);
-        let succession = succession(power, snapshot, &action, &gated);
+        let succession = succession(&predecessors, &action, &gated);
         let exact = known.rehearsed.filter(|_| {
             succession.is_none() && (force || matches!(action, Action::ApplyDesired { .. }))
         });
-        let permit = Permit { step: Step::Action(action), force };
+        let permit = Permit { step: Step::Action(action), force, whole: known.applied.clone() };
         let changes = permit.changes(snapshot, snapshot)?;
-        let judged = judge::changes(power, snapshot, &changes, exact, &known.accounts);
+        let judged = judge::changes(power, snapshot, view, &changes, exact, &known.accounts);
         gated.findings.extend(judged.findings);
         if !judged.refusals.is_empty() {
             let oversteps =
@@ -272,15 +286,16 @@ pub fn gate(
             continue;
         }
         let before = [
-            succession.map(|step| Permit { step, force }),
-            hands_over(power, snapshot, &changes).then_some(Permit { step: Step::HandOver, force }),
+            succession,
+            handover::is_needed(view, &changes).then_some(Step::HandOver),
             match force {
-                true => taken_out(snapshot, &changes)?.map(|step| Permit { step, force }),
+                true => taken_out(snapshot, &changes, known.applied.as_ref())?,
                 false => None,
             },
         ];
         let mut due = Vec::with_capacity(1);
-        for permit in before.into_iter().flatten() {
+        for step in before.into_iter().flatten() {
+            let permit = Permit { step, force, whole: None };
             let changes = permit.changes(snapshot, snapshot)?;
             due.push((permit, changes));
         }
@@ -306,7 +321,7 @@ pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<G
     if !may_force(power, snapshot) {
         return Err("Trimtab never applied the object; a grant with `adopt` lets it".into());
     }
-    let permit = Permit { step: Step::CarryOver(version.to_owned()), force: true };
+    let permit = Permit { step: Step::CarryOver(version.to_owned()), force: true, whole: None };
     let changes = permit.changes(snapshot, snapshot)?;
     let planned = changes.into_iter().map(|change| change.planned).collect();
     let enforces = mode(power, snapshot) == Mode::Enforce;
@@ -337,33 +352,31 @@ fn allowed(power: &Power, snapshot: &Snapshot, kind: ActionKind) -> Result<(), R
 }
 
 /// What comes before the first apply over an object that a client-side tool applied.
-fn succession(power: &Power, snapshot: &Snapshot, action: &Action, gated: &Gated) -> Option<Step> {
+fn succession(predecessors: &[&str], action: &Action, gated: &Gated) -> Option<Step> {
     let applies =
         matches!(action, Action::ApplyDesired { .. } | Action::ApplyContent(_) | Action::Adopt);
     let first = gated.planned.iter().all(|planned| planned.action == ActionKind::RemoveFields);
-    let predecessors =
-        if applies && first { succession::predecessors(power, snapshot) } else { Vec::new() };
-    (!predecessors.is_empty())
-        .then(|| Step::Succeed(predecessors.into_iter().map(str::to_owned).collect()))
+    (applies && first && !predecessors.is_empty())
+        .then(|| Step::Succeed(predecessors.iter().map(|name| (*name).to_owned()).collect()))
 }
 
-/// What comes before applies over something that they rule out and would leave.
-fn taken_out(snapshot: &Snapshot, changes: &[Change]) -> Result<Option<Step>, String> {
+/// What comes before applies over something that they rule out and would leave. An apply that was
+/// rehearsed as it is leaves nothing of that kind.
+fn taken_out(
+    snapshot: &Snapshot,
+    changes: &[Change],
+    rehearsed: Option<&Arc<[u8]>>,
+) -> Result<Option<Step>, String> {
     let mut found = Vec::new();
     for change in changes {
-        if let Effect::Apply { body, .. } = &change.effect
+        if let Effect::Apply { body, force: true } = &change.effect
             && !change.planned.creates
+            && rehearsed.is_none_or(|it| !Arc::ptr_eq(it, body))
         {
             found.extend(exclusive::places(snapshot, body)?);
         }
     }
     Ok((!found.is_empty()).then_some(Step::TakeOut(found)))
-}
-
-/// Whether the changes would release replicas that are to stay.
-fn hands_over(power: &Power, snapshot: &Snapshot, changes: &[Change]) -> bool {
-    let view = succession::view(power, snapshot);
-    handover::is_needed(view.as_ref().unwrap_or(snapshot), changes)
 }
 
 /// The rehearsal of applying desired over what was seen.
@@ -387,8 +400,9 @@ pub fn probe(power: &Power, snapshot: &Snapshot) -> Result<Probe, String> {
 /// Whether conflicts with other managers are overridden: on an object that we applied before, or
 /// where the grant allows to adopt.
 fn may_force(power: &Power, snapshot: &Snapshot) -> bool {
+    // What needs no reading is asked first.
     snapshot.live_object().is_some()
-        && (ownership::is_ours(snapshot) || power.allows(&snapshot.key, ActionKind::Adopt).is_ok())
+        && (power.allows(&snapshot.key, ActionKind::Adopt).is_ok() || ownership::is_ours(snapshot))
 }
 
 /// Observe or enforce: what both the grant and the source say.

@@ -170,7 +170,8 @@ fn a_dry_run_says_what_an_apply_would_change_and_another_content_is_estimated() 
     let snapshot = map(r#","data":{"a":"1"}"#, Some(r#","data":{"a":"2"}"#));
     let rehearsed = |more: &str| object("v1", "ConfigMap", "n", "", more);
     let judged = |json: &str| {
-        let known = Circumstances { rehearsed: Some(json.as_bytes()), ..Circumstances::default() };
+        let tree = trimtab_json::parse(json.as_bytes()).unwrap();
+        let known = Circumstances { rehearsed: Some(&tree), ..Circumstances::default() };
         reasons(&gate(&power, &snapshot, &decide(vec![apply()]), &known).unwrap())
     };
     assert_eq!(judged(&rehearsed(r#","data":{"a":"1"}"#)), [""; 0]);

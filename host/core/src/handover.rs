@@ -65,8 +65,10 @@ pub(crate) fn let_go(entries: &mut [Value<'_>]) -> bool {
 }
 
 /// The object as it is after the changes, replicas as they were.
-pub(crate) fn keep<'a>(after: &mut Value<'a>, live: &Value<'a>) {
-    edit::put(after, &Path::fields(&REPLICAS), live, true);
+pub(crate) fn keep<'a>(after: &Value<'a>, live: &Value<'a>) -> Value<'a> {
+    let mut kept = after.clone();
+    edit::put(&mut kept, &Path::fields(&REPLICAS), live, true);
+    kept
 }
 
 /// The kinds of Kubernetes' own that are scaled.

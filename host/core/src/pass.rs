@@ -11,7 +11,7 @@ use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
 use crate::denial::Accounts;
 use crate::failed::{not_confirmed, not_written};
-use crate::gate::{Change, Circumstances, Gated, Permit, Planned};
+use crate::gate::{Change, Circumstances, Gated, Permit, Planned, Probe};
 use crate::grant::{Power, Refusal};
 use crate::object::Live;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
@@ -25,6 +25,7 @@ use crate::{
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+use trimtab_json::Value;
 
 /// Shortest time after which a plugin is asked again on its own wish: a plugin cannot spin.
 pub const LOOK_AGAIN_AT_LEAST: Duration = Duration::from_secs(1);
@@ -110,12 +111,20 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             Err(Outcome::InSync) => return self.take_over(power, snapshot, &shown, record).await,
             seen => seen?,
         };
-        let real = self.confirm(power, snapshot, seen, record).await?;
+        let (seen, rehearsal) = self.rehearse(power, snapshot, seen, record).await?;
+        // Read once, for two stages.
+        let left = rehearsal.left().map_err(Outcome::Unknown)?;
+        let real = match left.as_ref() {
+            Some((probe, left)) => self.confirm(snapshot, seen, probe, left, record).await?,
+            None => seen,
+        };
         suspension::tell(snapshot, self.bounds.resumed_from.as_deref(), record)?;
         stand_off(snapshot, record)?;
-        let decision = self.decide(&shown, &real.differences, record).await?;
-        let permits = self.gate(power, snapshot, &decision, &real, record).await?;
-        self.write(snapshot, &shown, &real.differences, permits, record).await
+        let decision = self.decide(&shown, &real, record).await?;
+        let known = self.circumstances(snapshot, left.as_ref());
+        let refused = rehearsal.refused.as_deref();
+        let permits = self.gate(power, snapshot, &decision, &known, refused, record).await?;
+        self.write(snapshot, &shown, &real, permits, record).await
     }
 
     /// `judged` is what the plugin sees; who wrote what is read from the snapshot itself.
@@ -148,46 +157,57 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
 
     /// Asks the API server what an apply would change. An object that is not there needs no
     /// rehearsal: its creation is its own.
-    async fn confirm(
+    async fn rehearse(
         &self,
         power: &Power,
         snapshot: &Snapshot,
         seen: Vec<Difference>,
         record: &mut Record,
-    ) -> Result<Real, Outcome> {
-        let Some(live) = snapshot.live_object() else {
-            return Ok(Real { differences: seen, refused: None, rehearsed: None });
-        };
+    ) -> Result<(Vec<Difference>, Rehearsal), Outcome> {
+        if snapshot.live_object().is_none() {
+            return Ok((seen, Rehearsal::default()));
+        }
         let probe = gate::probe(power, snapshot).map_err(Outcome::Unknown)?;
         let start = self.clock.elapsed();
         let rehearsed = self.cluster.rehearse(&probe).await;
         record.timings.confirm = self.clock.elapsed() - start;
-        let rehearsed = match rehearsed {
-            Ok(rehearsed) => rehearsed,
+        let refused = |why| Rehearsal { refused: Some(why), done: None };
+        match rehearsed {
+            Ok(left) => Ok((seen, Rehearsal { refused: None, done: Some((probe, left)) })),
             // The plugin may have an answer to that: leave the field out, or make the object anew.
             Err(ApplyError::Immutable { message, fields }) => {
                 let differences = confirm::immutable(seen, &fields);
                 self.show(snapshot, &differences, record);
-                let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences, refused: Some(refused), rehearsed: None });
+                Ok((differences, refused(reason::immutable(&snapshot.key.group_kind, &message))))
             }
             // A rule of a definition has words of its own; its schema says what it is about.
             Err(ApplyError::Rejected(message))
                 if seen.iter().any(|difference| difference.immutable.is_some()) =>
             {
-                let refused = reason::immutable(&snapshot.key.group_kind, &message);
-                return Ok(Real { differences: seen, refused: Some(refused), rehearsed: None });
+                Ok((seen, refused(reason::immutable(&snapshot.key.group_kind, &message))))
             }
             Err(ApplyError::ManagedInUnserved { message, api_version }) => {
-                return Err(self.carry_over(power, snapshot, &message, api_version, record).await);
+                Err(self.carry_over(power, snapshot, &message, api_version, record).await)
             }
-            Err(error) => return Err(not_confirmed(error, &seen)),
-        };
-        let confirmed = confirm::confirm(seen, &live.json, &rehearsed).map_err(Outcome::Unknown)?;
+            Err(error) => Err(not_confirmed(error, &seen)),
+        }
+    }
+
+    /// Of the differences, those that the server reads as such.
+    async fn confirm(
+        &self,
+        snapshot: &Snapshot,
+        seen: Vec<Difference>,
+        probe: &Probe,
+        left: &Value<'_>,
+        record: &mut Record,
+    ) -> Result<Vec<Difference>, Outcome> {
+        let Some(live) = snapshot.live_object() else { return Ok(seen) };
+        let confirmed = confirm::confirm(seen, &live.json, left).map_err(Outcome::Unknown)?;
         let Confirmed { differences, unkept } = confirmed;
         if !unkept.is_empty() {
             let suspects = match confirm::needs_suspects(&unkept) {
-                true => self.cluster.suspects(&probe).await,
+                true => self.cluster.suspects(probe).await,
                 false => Ok(Vec::new()),
             };
             record.findings.extend(confirm::findings(&unkept, &suspects));
@@ -202,7 +222,20 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         if differences.is_empty() {
             return Err(Outcome::InSyncByServer);
         }
-        Ok(Real { differences, refused: None, rehearsed: Some(rehearsed) })
+        Ok(differences)
+    }
+
+    /// What the gate knows besides; `left` is the object as the dry run left it.
+    fn circumstances<'v>(
+        &self,
+        snapshot: &Snapshot,
+        left: Option<&'v (&Probe, Value<'v>)>,
+    ) -> Circumstances<'v> {
+        let left = left.map(|(probe, left)| (*probe, left));
+        Circumstances {
+            taint: self.taint(snapshot),
+            ..Circumstances::untainted(left, self.bounds.accounts.clone())
+        }
     }
 
     async fn decide(
@@ -230,18 +263,14 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         power: &Power,
         snapshot: &Snapshot,
         decision: &Decision,
-        real: &Real,
+        known: &Circumstances<'_>,
+        refused: Option<&str>,
         record: &mut Record,
     ) -> Result<Vec<Permit>, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let known = Circumstances {
-            rehearsed: real.rehearsed.as_deref(),
-            accounts: self.bounds.accounts.clone(),
-            taint: self.taint(snapshot),
-        };
-        let gated = gate::gate(power, snapshot, decision, &known);
+        let gated = gate::gate(power, snapshot, decision, known);
         let Gated { permits, planned, refusals, findings, left } =
             gated.map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.findings.extend(findings);
@@ -249,9 +278,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.refusals = refusals;
         self.tell_losses(snapshot, record).await;
         if let Some(message) =
-            real.refused.as_ref().filter(|_| record.planned.iter().any(Planned::is_plain_apply))
+            refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
         {
-            return Err(Outcome::Rejected(message.clone()));
+            return Err(Outcome::Rejected(message.to_owned()));
         }
         if !permits.is_empty() {
             self.bounds.approved.lets(&snapshot.desired.terms.approval, record)?;
@@ -398,12 +427,22 @@ fn after(written: Written, record: &mut Record) -> Live {
     }
 }
 
-/// Differences that are real, why the server refuses to apply desired over them, if it does.
-struct Real {
-    differences: Vec<Difference>,
+/// What came of the dry run, if there was one.
+#[derive(Default)]
+struct Rehearsal {
+    /// Why the server refuses to apply desired.
     refused: Option<String>,
-    /// The object as the dry run left it.
-    rehearsed: Option<Arc<[u8]>>,
+    /// What was rehearsed, and the object as that left it.
+    done: Option<(Probe, Arc<[u8]>)>,
+}
+
+impl Rehearsal {
+    /// The object that it left, as a tree.
+    fn left(&self) -> Result<Option<(&Probe, Value<'_>)>, String> {
+        let Some((probe, json)) = &self.done else { return Ok(None) };
+        let tree = trimtab_json::parse(json).map_err(|error| error.to_string())?;
+        Ok(Some((probe, tree)))
+    }
 }
 
 /// Whether there is anything to judge: never on a guess, never on an object that is going away.

@@ -29,7 +29,7 @@ pub(crate) fn predecessors<'p>(power: &'p Power, snapshot: &Snapshot) -> Vec<&'p
     let Ok(grant) = power.allows(&snapshot.key, ActionKind::Adopt) else { return Vec::new() };
     let Some(live) = snapshot.live_object() else { return Vec::new() };
     let named = grant.predecessors.iter().map(String::as_str);
-    let written = |name: &&str| contains(&live.json, name.as_bytes());
+    let written = |name: &&str| contains(&live.json, name);
     PREDECESSORS.into_iter().chain(named).filter(written).collect()
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn view(power: &Power, snapshot: &Snapshot) -> Option<Snapshot> {
 /// Whether the annotation of client-side apply goes with its field set.
 pub(crate) fn drops_annotation(snapshot: &Snapshot, live: &Value<'_>) -> bool {
     live.at(&["metadata", "annotations", LAST_APPLIED]).is_some()
-        && !contains(&snapshot.desired.json, LAST_APPLIED.as_bytes())
+        && !contains(&snapshot.desired.json, LAST_APPLIED)
 }
 
 /// The list, to be changed in place.
@@ -201,8 +201,9 @@ fn join<'a>(all: &mut Object<'a>, more: &Object<'a>) {
     }
 }
 
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len().max(1)).any(|window| window == part)
+/// JSON is text; what is none holds nothing that is looked for.
+fn contains(json: &[u8], part: &str) -> bool {
+    std::str::from_utf8(json).is_ok_and(|text| text.contains(part))
 }
 
 #[cfg(test)]

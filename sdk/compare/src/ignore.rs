@@ -123,8 +123,8 @@ impl Search {
         let anywhere = is_field(first, "**");
         if anywhere {
             self.walk(rest, value, node);
-            // Twice means the same as once.
-            if rest.first().is_some_and(|next| is_field(next, "**")) {
+            // Twice means the same as once, and at the end all that is beneath lies in the place itself.
+            if rest.first().is_none_or(|next| is_field(next, "**")) {
                 return;
             }
         }

@@ -8,8 +8,8 @@ use crate::denial::{self, Accounts};
 use crate::grant::{Grant, Power, Refusal};
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
-use crate::{fields, handover, succession};
-use std::borrow::Cow;
+use crate::{fields, handover};
+use trimtab_json::Value;
 
 /// The refusal's reason where it cannot be told what a change would do.
 const UNTOLD: &str = "EffectUnknown";
@@ -78,18 +78,16 @@ pub(super) struct Judged {
 }
 
 /// Holds changes against hard denials and the grant's fields. `exact` is the object as applying
-/// all of desired would leave it.
+/// all of desired would leave it, `view` the one before as it will be judged, succession included.
 pub(super) fn changes(
     power: &Power,
     snapshot: &Snapshot,
+    view: &Snapshot,
     changes: &[Change],
-    exact: Option<&[u8]>,
+    exact: Option<&Value<'_>>,
     accounts: &Accounts,
 ) -> Judged {
     let mut judged = Judged::default();
-    // Where we succeed a client-side tool, its fields are released as ours.
-    let view = succession::view(power, snapshot);
-    let view = view.as_ref().unwrap_or(snapshot);
     for change in changes {
         if let Err(why) = one(power, snapshot, view, change, exact, accounts, &mut judged) {
             judged.refusals.push(Refusal {
@@ -110,7 +108,7 @@ fn one(
     snapshot: &Snapshot,
     view: &Snapshot,
     change: &Change,
-    exact: Option<&[u8]>,
+    exact: Option<&Value<'_>>,
     accounts: &Accounts,
     judged: &mut Judged,
 ) -> Result<(), String> {
@@ -121,39 +119,58 @@ fn one(
     if is_open && !removes && !denial::concerns(&snapshot.key) {
         return Ok(());
     }
-    let text = match (&change.effect, exact) {
-        (Effect::Apply { body, .. }, _) if change.planned.creates => Some(Cow::from(&**body)),
+    let (text, made);
+    let tree = match (&change.effect, exact) {
         (Effect::Apply { .. }, Some(rehearsed)) if change.planned.is_plain_apply() => {
-            Some(Cow::from(rehearsed))
+            Some(rehearsed)
         }
-        (effect, _) => after(effect, view)?.map(Cow::from),
+        (Effect::Apply { body, .. }, _) if change.planned.creates => {
+            made = after::read(body)?;
+            Some(&made)
+        }
+        (effect, _) => {
+            text = after(effect, view)?;
+            made = text.as_deref().map(after::read).transpose()?.unwrap_or_default();
+            text.is_some().then_some(&made)
+        }
     };
-    let mut tree = text.as_deref().map(after::read).transpose()?;
-    let live = snapshot.live_object().map(|live| after::read(&live.json)).transpose()?;
-    if let (Some(tree), Some(live)) = (&mut tree, &live)
-        && handover::is_needed(view, std::slice::from_ref(change))
-    {
-        handover::keep(tree, live);
-    }
+    let before = || snapshot.live_object().map(|live| after::read(&live.json)).transpose();
+    // Of most kinds what was there can only excuse, and mostly there is nothing to excuse.
+    let needs_before = removes || !is_open || denial::depends_on_before(&snapshot.key);
+    let hands_over = tree.is_some() && handover::is_needed(view, std::slice::from_ref(change));
+    let mut live = if needs_before || hands_over { before()? } else { None };
+    let kept;
+    let tree = match (tree, &live) {
+        (Some(left), Some(live)) if hands_over => {
+            kept = handover::keep(left, live);
+            Some(&kept)
+        }
+        _ => tree,
+    };
     let status_only = matches!(change.effect, Effect::ApplyStatus { .. });
-    if let (true, Some(before), Some(tree)) = (removes, &live, &tree) {
+    if let (true, Some(before), Some(tree)) = (removes, &live, tree) {
         let desired = after::read(&snapshot.desired.json)?;
         judged.refusals.extend(bookkeeping::removed(before, tree, &desired));
     }
-    if let (Some(tree), false) = (&tree, status_only)
+    if let (Some(tree), false) = (tree, status_only)
         && let Some(path) = denial::unjudged_template(&snapshot.key, tree)
     {
         judged.findings.push(unjudged(path));
     }
     let Some(grant) = &power.grant else { return Ok(()) };
-    let mut denied = denial::judge(&snapshot.key, live.as_ref(), tree.as_ref(), accounts);
+    let judge = |live: Option<&Value<'_>>| denial::judge(&snapshot.key, live, tree, accounts);
+    let mut denied = judge(live.as_ref());
+    if !denied.is_empty() && live.is_none() {
+        live = before()?;
+        denied = judge(live.as_ref());
+    }
     // What is made anew is made, however much of it was there before.
     if change.planned.creates && live.is_some() {
-        denied.extend(denial::judge(&snapshot.key, None, tree.as_ref(), accounts));
+        denied.extend(judge(None));
     }
     denied.retain(|denied| !grant.terms.allow.contains(&denied.denial));
     judged.refusals.extend(denied.iter().map(|it| it.refusal(&snapshot.key, &grant.origin)));
-    let outside = grant.terms.fields.outside(live.as_ref(), tree.as_ref(), &snapshot.facts);
+    let outside = grant.terms.fields.outside(live.as_ref(), tree, &snapshot.facts);
     judged.refusals.extend(outside.map(|what| Refusal {
         reason: fields::REFUSED,
         message: format!(

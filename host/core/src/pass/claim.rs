@@ -3,7 +3,7 @@
 //! object. Both are writes of the host's own accord: no plugin is asked, the gate and the budget
 //! are.
 
-use super::{Real, World};
+use super::{Rehearsal, World};
 use crate::decision::{Action, Decision, Finding, Severity};
 use crate::failed::not_confirmed;
 use crate::gate;
@@ -33,8 +33,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let start = self.clock.elapsed();
         let rehearsed = self.cluster.rehearse(&probe).await;
         record.timings.confirm = self.clock.elapsed() - start;
-        let rehearsed = match rehearsed {
-            Ok(rehearsed) => rehearsed,
+        let rehearsal = match rehearsed {
+            Ok(left) => Rehearsal { refused: None, done: Some((probe, left)) },
             Err(error) => {
                 return match not_confirmed(error, &[]) {
                     again @ (Outcome::Stale | Outcome::Failed { .. }) => Err(again),
@@ -43,8 +43,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             }
         };
         let decision = Decision { actions: vec![Action::Adopt], ..Decision::default() };
-        let real = Real { differences: vec![], refused: None, rehearsed: Some(rehearsed) };
-        match self.gate(power, snapshot, &decision, &real, record).await {
+        let left = rehearsal.left().map_err(Outcome::Unknown)?;
+        let known = self.circumstances(snapshot, left.as_ref());
+        match self.gate(power, snapshot, &decision, &known, None, record).await {
             Ok(permits) => self.write(snapshot, shown, &[], permits, record).await,
             Err(Outcome::Refused) => {
                 let refusals = std::mem::take(&mut record.refusals);

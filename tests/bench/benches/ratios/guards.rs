@@ -102,7 +102,12 @@ fn of_the_host(
     usual.check()?;
 
     let decision = usual.decision()?;
-    let known = Circumstances::untainted(Some(&usual.settled), usual.bounds.accounts.clone());
+    let probe =
+        trimtab_core::gate::probe(&usual.power, &usual.snapshot).map_err(anyhow::Error::msg)?;
+    // Read for the stage before, and used again.
+    let left = trimtab_json::parse(&usual.settled)?;
+    let rehearsal = Some((&probe, &left));
+    let known = Circumstances::untainted(rehearsal, usual.bounds.accounts.clone());
     let gated = || drop(black_box(gate(&usual.power, &usual.snapshot, &decision, &known)));
     let pair = interleave(ROUNDS, CALLS, gated, || usual.judge());
     table.ratio(

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +21,7 @@ use trimtab_core::object::{Desired, Live, LiveObject};
 use trimtab_core::snapshot::Snapshot;
 use trimtab_wasm::{Lookups, NoLookups, Plugin, Sandbox, SandboxOptions};
 
-/// Set for the process that is to be the worker.
+/// Set for the process that is to be the worker: the folder of compiled code, so that none compiles.
 const ROLE: &str = "TRIMTAB_BENCH_WORKER";
 const ROUNDS: usize = 200;
 const CALLS: u32 = 10;
@@ -29,16 +30,18 @@ const DIFFERENT: u8 = 1;
 const OTHER: u8 = 2;
 
 /// Whether this process is to be the worker.
-pub(crate) fn is_role() -> bool {
-    std::env::var_os(ROLE).is_some()
+pub(crate) fn role() -> Option<PathBuf> {
+    std::env::var_os(ROLE).map(PathBuf::from)
 }
 
 /// Compares this snapshot in both places.
 pub(crate) fn measure(wasm: &[u8], snapshot: &Snapshot, table: &mut Table) -> Result<()> {
-    let plugin = Plugin::load(wasm, &Sandbox::new(SandboxOptions::default())?)?;
+    let folder = tempfile::tempdir()?;
+    let cache = folder.path().join("compiled");
+    let plugin = Plugin::load(wasm, &sandbox(&cache)?)?;
     let lookups: Arc<dyn Lookups> = Arc::new(NoLookups);
     let start = Instant::now();
-    let worker = RefCell::new(Worker::start(wasm, snapshot)?);
+    let worker = RefCell::new(Worker::start(&cache, wasm, snapshot)?);
     let ready = start.elapsed();
     let here = word(&plugin.compare(snapshot, &lookups)?);
     ensure!(worker.borrow_mut().compare(snapshot)? == here, "the worker answers otherwise");
@@ -64,9 +67,9 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(wasm: &[u8], snapshot: &Snapshot) -> Result<Self> {
+    fn start(cache: &Path, wasm: &[u8], snapshot: &Snapshot) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .env(ROLE, "1")
+            .env(ROLE, cache)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -122,11 +125,10 @@ impl Drop for Worker {
 }
 
 /// The worker's whole life: a plugin, and then snapshots until nobody writes any more.
-pub(crate) fn serve() -> Result<()> {
+pub(crate) fn serve(cache: &Path) -> Result<()> {
     let (mut from, mut to) = (std::io::stdin().lock(), std::io::stdout().lock());
     let wasm = taken(&mut from)?.context("no plugin")?;
-    let sandbox = Sandbox::new(SandboxOptions { calls: Some(8), ..SandboxOptions::default() })?;
-    let plugin = Plugin::load(&wasm, &sandbox)?;
+    let plugin = Plugin::load(&wasm, &sandbox(cache)?)?;
     let lookups: Arc<dyn Lookups> = Arc::new(NoLookups);
     let usual = Arc::new(objects::desired(&objects::deployment("default", "web"))?);
     while let Some(json) = taken(&mut from)? {
@@ -145,6 +147,11 @@ pub(crate) fn serve() -> Result<()> {
         to.flush()?;
     }
     Ok(())
+}
+
+fn sandbox(cache: &Path) -> Result<Sandbox> {
+    let cache_dir = Some(cache.to_owned());
+    Ok(Sandbox::new(SandboxOptions { cache_dir, calls: Some(8), ..SandboxOptions::default() })?)
 }
 
 fn taken(from: &mut impl Read) -> Result<Option<Vec<u8>>> {

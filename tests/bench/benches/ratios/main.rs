@@ -39,8 +39,8 @@ fn main() -> Result<()> {
     if let Some(folder) = controller::role() {
         return runtime.block_on(controller::run(&folder));
     }
-    if isolation::is_role() {
-        return isolation::serve();
+    if let Some(cache) = isolation::role() {
+        return isolation::serve(&cache);
     }
     // `cargo test --all-targets` runs benches too, without this word.
     if !std::env::args().any(|argument| argument == "--bench") {
