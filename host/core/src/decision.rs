@@ -28,6 +28,12 @@ impl DifferenceKind {
             Self::Pruned => "pruned",
         }
     }
+
+    /// The kind with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Changed, Self::Missing, Self::Stray, Self::Released, Self::Pruned];
+        all.into_iter().find(|kind| kind.as_str() == word)
+    }
 }
 
 /// One path where live is not what desired asks.

@@ -12,6 +12,7 @@ mod journal;
 mod made;
 mod plugins;
 mod rbac;
+mod replay;
 mod requests;
 mod round;
 mod schemas;

@@ -8,6 +8,7 @@ pub(crate) mod plan;
 pub(crate) mod plugin;
 pub(crate) mod rbac;
 pub(crate) mod remove;
+mod replay;
 pub(crate) mod run;
 mod sign;
 pub(crate) mod source;

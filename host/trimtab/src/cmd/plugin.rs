@@ -32,6 +32,8 @@ pub(crate) enum Plugin {
     Sign(super::sign::Sign),
     /// Check the signature beside a plugin file.
     Verify(super::sign::Verify),
+    /// Ask a plugin again what it was asked in a pass of the audit log, or ask another build.
+    Replay(super::replay::Replay),
     /// Have a running host call a plugin again that it quarantined or found impure.
     Release(Release),
     /// Have a running host look no more at the objects of a plugin.
@@ -136,6 +138,7 @@ impl Plugin {
             Self::Keygen(keygen) => keygen.run(),
             Self::Sign(sign) => sign.run(),
             Self::Verify(verify) => verify.run(),
+            Self::Replay(replay) => replay.run(),
             Self::Release(release) => release.run(),
             Self::Suspend(it) => super::source::suspend(&it.state, Sort::Plugin, &it.name),
             Self::Resume(it) => super::source::resume(&it.state, Sort::Plugin, &it.name, it.yes),

@@ -5,6 +5,7 @@ use crate::config::SourceArgs;
 use crate::engine::{Approvals, Engine, Options, Parts, Summary};
 use crate::journal::{self, JournalFile};
 use crate::plugins;
+use crate::replay::{KEPT_BYTES, Kept};
 use anyhow::Context as _;
 use clap::Args;
 use std::fs::File;
@@ -65,6 +66,10 @@ pub(crate) struct HostArgs {
     pub(crate) state: PathBuf,
     #[command(flatten)]
     audit: AuditArgs,
+    /// Bytes that may be kept of what plugins were shown and answered, for `plugin replay`; the oldest
+    /// go first, nothing of a Secret is kept, and 0 keeps nothing.
+    #[arg(long, value_name = "BYTES", default_value_t = KEPT_BYTES)]
+    keep_inputs: u64,
     /// Namespace of the inventory: ConfigMaps that say what was made for each source.
     #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
     pub(crate) inventory_namespace: String,
@@ -105,6 +110,10 @@ impl HostArgs {
         let config = self.source.read_some()?;
         let state = State::open(&self.state)?;
         let journal = Arc::new(JournalFile::open(&self.state, self.audit.limits())?);
+        let kept = match self.keep_inputs {
+            0 => None,
+            bytes => Some(Arc::new(Kept::open(&self.state, bytes)?)),
+        };
         let registry = self.plugins()?;
         plugins::write_status(&self.state, &registry.borrow().status())?;
         let stop = stop_on_signals()?;
@@ -118,6 +127,7 @@ impl HostArgs {
             configs,
             registry,
             journal,
+            kept,
             redactor: Arc::new(Redactor::new(state.redaction_key)),
             pulse,
         };

@@ -36,6 +36,7 @@ use self::sources::{Incoming, Sources};
 use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
+use crate::replay::Kept;
 use crate::suspension::Suspension;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -109,6 +110,8 @@ pub(crate) struct Parts {
     pub(crate) configs: mpsc::Receiver<ConfigUpdate>,
     pub(crate) registry: watch::Receiver<Arc<Registry>>,
     pub(crate) journal: Arc<JournalFile>,
+    /// Where inputs of passes are kept, if they are.
+    pub(crate) kept: Option<Arc<Kept>>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) pulse: Arc<crate::cmd::run::Pulse>,
 }
@@ -173,6 +176,8 @@ struct Passed {
     taken: trimtab_core::budget::Amount,
     /// Why the plugin was not asked.
     hold: Option<health::Hold>,
+    /// What its plugin was shown and answered, where that is kept.
+    inputs: Option<trimtab_core::identity::Digest>,
     /// What came of asking it.
     noted: Option<Result<(), trimtab_core::quarantine::FaultSort>>,
 }

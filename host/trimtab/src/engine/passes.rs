@@ -6,18 +6,33 @@ use super::{
     Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, health, lookups, report,
 };
 use crate::plugins::Served;
+use crate::replay::{Inputs, Keeping, Kept, Noting};
 use crate::secrets;
 use crate::timestamp::{now_ms, to_the_second};
 use std::sync::Arc;
 use std::time::Instant;
 use trimtab_core::approval::{self, Approved};
 use trimtab_core::budget::Allowance;
-use trimtab_core::identity::ObjectKey;
+use trimtab_core::identity::{Digest, ObjectKey};
 use trimtab_core::memo::Memo;
 use trimtab_core::pass::{Bounds, World};
 use trimtab_core::record::{Next, Outcome, Trigger};
 use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
+use trimtab_wasm::Lookups;
+
+/// Keeps what a pass's plugin was shown. Where that fails it is told, and nothing else is lost.
+async fn keep(kept: Arc<Kept>, inputs: Option<Inputs>) -> Option<Digest> {
+    let inputs = inputs?;
+    let written = tokio::task::spawn_blocking(move || kept.keep(&inputs)).await;
+    match written.unwrap_or_else(|error| Err(error.into())) {
+        Ok(digest) => digest,
+        Err(error) => {
+            tracing::warn!("a pass cannot be replayed: {error:#}");
+            None
+        }
+    }
+}
 
 /// What is known of a pass before it begins.
 pub(super) struct Before {
@@ -96,6 +111,7 @@ impl Engine {
         let redactor = self.redactor();
         let lookups =
             Arc::new(lookups::FromStore::new(self.parts.store.clone(), served.power.clone()));
+        let kept = self.parts.kept.clone();
         let clock = Monotonic(self.started);
         let since_ms = self.keys.get(&snapshot.key).and_then(KeyState::suspended_since_ms);
         let bounds = Bounds {
@@ -113,10 +129,16 @@ impl Engine {
         };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
-            let judge = health::Watched::new(match &hold {
-                None => Ok(served.plugin.judgement(lookups.clone())),
+            let noting = kept.as_ref().map(|_| Arc::new(Noting::new(lookups.clone())));
+            let reads: Arc<dyn Lookups> = match &noting {
+                Some(noting) => noting.clone(),
+                None => lookups.clone(),
+            };
+            let watched = health::Watched::new(match &hold {
+                None => Ok(served.plugin.judgement(reads)),
                 Some(hold) => Err(hold.why.clone()),
             });
+            let judge = Keeping::new(watched, noting);
             let world = World {
                 judge: &judge,
                 cluster: &writer,
@@ -127,8 +149,12 @@ impl Engine {
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
             let (reads, taken) = (lookups.take_reads(), bounds.allowance.taken());
-            let (key, stamp, noted) = (snapshot.key, served.stamp, judge.into_noted());
-            Passed { key, record, stamp, reads, taken, hold, noted }
+            let inputs = match kept.filter(|_| record.is_notable()) {
+                Some(kept) => keep(kept, judge.inputs(&served.power.plugin)).await,
+                None => None,
+            };
+            let (key, stamp, noted) = (snapshot.key, served.stamp, judge.inner.into_noted());
+            Passed { key, record, stamp, reads, taken, hold, inputs, noted }
         });
     }
 
@@ -168,7 +194,7 @@ impl Engine {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.note_health(&passed);
-        let Passed { key, record, stamp, reads, taken, hold, .. } = passed;
+        let Passed { key, record, stamp, reads, taken, hold, inputs, .. } = passed;
         self.budgets.spent(&record.plugin.name, taken, Instant::now());
         self.order.passed(&key);
         if let Some(state) = self.keys.get_mut(&key) {
@@ -224,7 +250,7 @@ impl Engine {
         if told && record.is_notable() {
             report::log(&record, since_event);
             let ms = since_event.map(|since| (since.as_secs_f64() * 1e6).round() / 1e3);
-            if let Err(error) = self.parts.journal.pass(&record, ms) {
+            if let Err(error) = self.parts.journal.pass(&record, ms, inputs.as_ref()) {
                 tracing::error!("{error}; this pass is not recorded");
             }
         }

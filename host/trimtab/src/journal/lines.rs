@@ -107,6 +107,9 @@ pub(crate) struct PassLine {
     /// Milliseconds from the event that caused the pass to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since_event_ms: Option<f64>,
+    /// Digest of what the plugin was shown and answered, where that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inputs: Option<String>,
     pub(crate) timings_ms: TimingsLine,
 }
 
@@ -426,6 +429,7 @@ impl From<&Record> for PassLine {
                 })
                 .collect(),
             since_event_ms: None,
+            inputs: None,
             timings_ms: TimingsLine {
                 compare: ms(record.timings.compare),
                 confirm: ms(record.timings.confirm),

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use trimtab_core::identity::ObjectKey;
+use trimtab_core::identity::{Digest, ObjectKey};
 use trimtab_core::ports::{Journal, JournalError};
 use trimtab_core::record::{Intent, Record};
 
@@ -155,7 +155,7 @@ impl JournalFile {
         if durable { self.on_disk() } else { Ok(()) }
     }
 
-    /// A pass, with the time since the event that caused it.
+    /// A pass, with the time since the event that caused it, and what it can be replayed from.
     ///
     /// # Errors
     /// It is not in the log.
@@ -163,8 +163,10 @@ impl JournalFile {
         &self,
         record: &Record,
         since_event_ms: Option<f64>,
+        inputs: Option<&Digest>,
     ) -> Result<(), JournalError> {
-        let line = PassLine { since_event_ms, ..PassLine::from(record) };
+        let inputs = inputs.map(Digest::to_string);
+        let line = PassLine { since_event_ms, inputs, ..PassLine::from(record) };
         self.append(&Event::Pass(Box::new(line))).map(drop)
     }
 

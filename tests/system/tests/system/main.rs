@@ -31,6 +31,7 @@ mod plugins;
 mod prune;
 mod quarantine;
 mod rbac;
+mod replay;
 mod schemas;
 mod secrets;
 mod signing;

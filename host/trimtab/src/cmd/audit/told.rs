@@ -7,7 +7,13 @@ use std::fmt::Write as _;
 pub(super) fn told(line: &Line) -> String {
     let time = &line.time;
     match &line.event {
-        Event::Pass(pass) => format!("{time}  {}", told_pass(pass)),
+        Event::Pass(pass) => {
+            let mut text = format!("{time}  {}", told_pass(pass));
+            if pass.inputs.is_some() {
+                let _ = writeln!(text, "    ask again: trimtab plugin replay {}", line.seq);
+            }
+            text
+        }
         Event::Intent(intent) => format!(
             "{time}  about to {} {}, as {} {} decided\n",
             intent.action.action,

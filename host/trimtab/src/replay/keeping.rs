@@ -1,0 +1,178 @@
+//! Listening to a pass: a judge and reads that hand everything on and remember it.
+
+use super::answers;
+use super::inputs::{Answer, Build, Decided, Inputs, Object, Read, VERSION};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use trimtab_core::decision::{Comparison, Difference, Verdict};
+use trimtab_core::identity::GroupKind;
+use trimtab_core::ownership::FIELD_MANAGER;
+use trimtab_core::plugin::PluginIdentity;
+use trimtab_core::ports::{Judge, PluginFault};
+use trimtab_core::redact::is_sensitive;
+use trimtab_core::snapshot::Snapshot;
+use trimtab_wasm::{LookupError, Lookups};
+
+/// A judge that is listened to.
+pub(crate) struct Keeping<J> {
+    pub(crate) inner: J,
+    /// What its reads were answered; `None`: nothing is kept of this pass.
+    reads: Option<Arc<Noting>>,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    shown: Option<Snapshot>,
+    comparison: Option<Value>,
+    decision: Option<Decided>,
+}
+
+impl<J: Judge> Keeping<J> {
+    /// Listens where there are `reads` to listen to as well.
+    pub(crate) fn new(inner: J, reads: Option<Arc<Noting>>) -> Self {
+        Self { inner, reads, heard: Mutex::default() }
+    }
+
+    /// What was heard, once the pass is over. `None` where the plugin gave no answer, or saw anything
+    /// of a Secret.
+    pub(crate) fn inputs(&self, plugin: &PluginIdentity) -> Option<Inputs> {
+        let reads = self.reads.as_ref()?;
+        let mut heard = self.heard();
+        let shown = heard.shown.take()?;
+        if is_sensitive(&shown.key.group_kind) || !self.inner.secrets_read().is_empty() {
+            return None;
+        }
+        let text = |json: &[u8]| String::from_utf8(json.to_vec()).ok();
+        Some(Inputs {
+            v: VERSION,
+            plugin: Build {
+                name: plugin.name.clone(),
+                version: plugin.version.clone(),
+                digest: plugin.digest.to_string(),
+            },
+            object: Object {
+                group: shown.gvk.group.to_string(),
+                version: shown.gvk.version.to_string(),
+                kind: shown.gvk.kind.to_string(),
+                namespace: shown.key.namespace_str().to_owned(),
+                name: shown.key.name.to_string(),
+            },
+            desired: text(&shown.desired.json)?,
+            live: match shown.live_object() {
+                Some(live) => Some(text(&live.json)?),
+                None => None,
+            },
+            facts: BASE64_STANDARD.encode(&shown.facts),
+            now_ms: shown.now_ms,
+            field_manager: FIELD_MANAGER.to_owned(),
+            retries: shown.retries,
+            reads: reads.take(),
+            comparison: heard.comparison.take()?,
+            decision: heard.decision.take(),
+        })
+    }
+
+    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J: Judge + Sync> Judge for Keeping<J> {
+    async fn compare(&self, snapshot: &Snapshot) -> Result<Comparison, PluginFault> {
+        let answer = self.inner.compare(snapshot).await?;
+        if self.reads.is_some() {
+            let mut heard = self.heard();
+            heard.shown = Some(snapshot.clone());
+            heard.comparison = Some(answers::comparison(&answer));
+        }
+        Ok(answer)
+    }
+
+    async fn decide(
+        &self,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+    ) -> Result<Verdict, PluginFault> {
+        let answer = self.inner.decide(snapshot, differences).await?;
+        if self.reads.is_some() {
+            self.heard().decision = Some(Decided {
+                about: answers::differences(differences),
+                answer: answers::verdict(&answer),
+            });
+        }
+        Ok(answer)
+    }
+
+    fn secrets_read(&self) -> Vec<Arc<[u8]>> {
+        self.inner.secrets_read()
+    }
+}
+
+/// Reads that are handed on and remembered.
+pub(crate) struct Noting {
+    inner: Arc<dyn Lookups>,
+    noted: Mutex<Vec<Read>>,
+}
+
+impl Noting {
+    pub(crate) fn new(inner: Arc<dyn Lookups>) -> Self {
+        Self { inner, noted: Mutex::default() }
+    }
+
+    fn take(&self) -> Vec<Read> {
+        std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note<'a>(
+        &self,
+        (kind, namespace, name): (&GroupKind, &str, Option<&str>),
+        answer: Result<impl Iterator<Item = &'a Arc<[u8]>>, &LookupError>,
+    ) {
+        // What is of a Secret is not kept, and neither is a pass that read one.
+        if is_sensitive(kind) {
+            return;
+        }
+        let answer = match answer {
+            Ok(found) => Answer::Found(
+                found.map(|json| String::from_utf8_lossy(json).into_owned()).collect(),
+            ),
+            Err(LookupError::Denied) => Answer::Denied,
+            Err(LookupError::Unavailable(why)) => Answer::Unavailable(why.clone()),
+        };
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(Read {
+            group: kind.group.to_string(),
+            kind: kind.kind.to_string(),
+            namespace: namespace.to_owned(),
+            name: name.map(str::to_owned),
+            answer,
+        });
+    }
+}
+
+impl Lookups for Noting {
+    fn get(
+        &self,
+        plugin: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<[u8]>>, LookupError> {
+        let found = self.inner.get(plugin, kind, namespace, name);
+        self.note((kind, namespace, Some(name)), found.as_ref().map(|found| found.iter()));
+        found
+    }
+
+    fn find(
+        &self,
+        plugin: &PluginIdentity,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
+        let found = self.inner.find(plugin, kind, namespace);
+        self.note((kind, namespace, None), found.as_ref().map(|found| found.iter()));
+        found
+    }
+}
