@@ -5,7 +5,7 @@
 
 use crate::edit;
 use trimtab_compare::{Facts, Rule};
-use trimtab_json::{Object, Value};
+use trimtab_json::{Object, Path, Value};
 
 /// The refusal's reason.
 pub(crate) const REFUSED: &str = "FieldNotGranted";
@@ -46,6 +46,18 @@ impl FieldPath {
     /// As it is written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether a value at this path (as in a difference) lies at or beneath it, or may hold it. What
+    /// cannot be read as a path may.
+    pub(crate) fn touches(&self, path: &str) -> bool {
+        Path::parse(path).map_or(true, |path| self.rule.touches(&path))
+    }
+
+    /// The values that it leads to.
+    pub(crate) fn values<'v>(&self, object: &'v Value<'_>) -> Vec<&'v Value<'v>> {
+        let places = self.rule.places(object, Facts::new(&[]));
+        places.iter().filter_map(|place| place.path.resolve(object)).collect()
     }
 }
 

@@ -8,7 +8,9 @@
 //! there, too, if the redactor was told of the Secret: see [`Redactor::aware_of`].
 
 use crate::decision::{Condition, Difference, Finding};
+use crate::fields::FieldPath;
 use crate::identity::GroupKind;
+use crate::plugin::KindPattern;
 use crate::reason;
 use crate::record::Outcome;
 use sha2::{Digest as _, Sha256};
@@ -28,25 +30,69 @@ pub fn is_sensitive(kind: &GroupKind) -> bool {
     kind.group.is_empty() && &*kind.kind == "Secret"
 }
 
+/// Values that an administrator calls sensitive, beside those of Secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sensitive {
+    /// In objects of these kinds; empty: of every kind.
+    pub kinds: Vec<KindPattern>,
+    /// Where they stand.
+    pub paths: Vec<FieldPath>,
+}
+
+impl Sensitive {
+    fn concerns(&self, kind: &GroupKind) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|pattern| pattern.covers(kind))
+    }
+}
+
 /// Replaces values by fingerprints under a key of this host.
 #[derive(Clone)]
 pub struct Redactor {
     key: [u8; 32],
     /// Values of Secrets as they may stand within the JSON text of other objects, each once.
     values: Arc<[Box<str>]>,
+    sensitive: Arc<[Sensitive]>,
 }
 
 impl Redactor {
     /// With the host's own random key.
     pub fn new(key: [u8; 32]) -> Self {
-        Self { key, values: Arc::default() }
+        Self { key, values: Arc::default(), sensitive: Arc::default() }
     }
 
-    /// The same, and what these Secrets hold (whole objects, JSON text) is hidden wherever it
-    /// stands: as it is, and in base64. Takes the place of the Secrets of before.
-    pub fn aware_of<'s>(&self, secrets: impl IntoIterator<Item = &'s [u8]>) -> Self {
+    /// The same, and these values are hidden as a Secret's are.
+    #[must_use]
+    pub fn with(&self, sensitive: &[Sensitive]) -> Self {
+        Self { sensitive: sensitive.into(), ..self.clone() }
+    }
+
+    /// Whether objects of this kind hold values that must not be shown: Secrets do, and whatever is
+    /// called so.
+    pub fn concerns(&self, kind: &GroupKind) -> bool {
+        is_sensitive(kind) || self.sensitive.iter().any(|it| it.concerns(kind))
+    }
+
+    /// The same, and what these objects hold that [`Redactor::concerns`] us (whole objects, JSON
+    /// text, each with its kind) is hidden wherever it stands: as it is, and in base64. Takes the place
+    /// of what it was aware of before.
+    pub fn aware_of<'s>(
+        &self,
+        objects: impl IntoIterator<Item = (&'s GroupKind, &'s [u8])>,
+    ) -> Self {
         let mut values = Vec::new();
-        for secret in secrets.into_iter().filter_map(|json| trimtab_json::parse(json).ok()) {
+        let read = |(kind, json)| Some((kind, trimtab_json::parse(json).ok()?));
+        for (kind, object) in objects.into_iter().filter_map(read) {
+            let marked = self.sensitive.iter().filter(|it| it.concerns(kind));
+            for value in marked.flat_map(|it| &it.paths).flat_map(|path| path.values(&object)) {
+                texts(value, &mut |text| {
+                    values.push(trimtab_compare::encode_base64(text.as_bytes()));
+                    values.push(text.to_owned());
+                });
+            }
+            if !is_sensitive(kind) {
+                continue;
+            }
+            let secret = object;
             for (field, encoded) in [("data", true), ("stringData", false)] {
                 let members = secret.get(field).and_then(Value::as_object);
                 for (_, value) in members.into_iter().flat_map(|members| members.iter()) {
@@ -66,7 +112,7 @@ impl Redactor {
         // The longest first: of two values of which one is within the other, both are hidden.
         values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         values.dedup();
-        Self { key: self.key, values: values.into() }
+        Self { values: values.into(), ..self.clone() }
     }
 
     /// The JSON string that stands for this value: `"fingerprint:0123456789ab"`.
@@ -89,7 +135,7 @@ impl Redactor {
     pub fn differences(&self, kind: &GroupKind, differences: &[Difference]) -> Vec<Difference> {
         let mut shown = differences.to_vec();
         for difference in &mut shown {
-            let hides = hides(kind, &difference.path);
+            let hides = self.hides(kind, &difference.path);
             for bytes in [&mut difference.desired, &mut difference.live].into_iter().flatten() {
                 if hides || self.quotes(bytes) {
                     *bytes = self.fingerprint(bytes);
@@ -134,7 +180,7 @@ impl Redactor {
         }
         let mut text = Vec::new();
         trimtab_json::write(value, &mut text);
-        if hides(kind, path) || self.quotes(&text) {
+        if self.hides(kind, path) || self.quotes(&text) {
             let shown = self.fingerprint(&text);
             let shown = String::from_utf8_lossy(&shown);
             *value = shown.trim_matches('"').to_owned().into();
@@ -180,8 +226,17 @@ impl Redactor {
         }
     }
 
+    /// Whether the value at this path must not be shown, whatever it is.
+    fn hides(&self, kind: &GroupKind, path: &str) -> bool {
+        let marked = || {
+            let mut marked = self.sensitive.iter().filter(|it| it.concerns(kind));
+            marked.any(|it| it.paths.iter().any(|sensitive| sensitive.touches(path)))
+        };
+        hides(kind, path) || marked()
+    }
+
     /// Whether this JSON text holds the value of a Secret.
-    fn quotes(&self, json: &[u8]) -> bool {
+    pub fn quotes(&self, json: &[u8]) -> bool {
         !self.values.is_empty()
             && std::str::from_utf8(json)
                 .is_ok_and(|json| self.values.iter().any(|value| json.contains(&**value)))
@@ -194,6 +249,15 @@ impl Redactor {
             }
         }
         text
+    }
+}
+
+/// Every text at or beneath this value; of a number its digits.
+fn texts(value: &Value<'_>, take: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(_, value)| texts(value, take)),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, take)),
+        _ => value.scalar_text().iter().for_each(|text| take(text)),
     }
 }
 
@@ -255,6 +319,41 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_called_sensitive_is_hidden_where_it_stands_and_wherever_else() {
+        let path = |text| FieldPath::parse(text).unwrap();
+        let sensitive = Sensitive {
+            kinds: vec![KindPattern::parse("Database.example.com").unwrap()],
+            paths: vec![path("/spec/password"), path("/spec/users/*/token")],
+        };
+        let kind = GroupKind::new("example.com", "Database");
+        let json = br#"{"kind":"Database","spec":{"password":"sesame-open","users":[{"token":"tok-1234567"}],"size":5}}"#;
+        let redactor =
+            Redactor::new([7; 32]).with(&[sensitive]).aware_of([(&kind, json.as_slice())]);
+        let is_hidden = |kind: &GroupKind, path: &str, value: &str| {
+            let difference = Difference {
+                path: path.into(),
+                kind: DifferenceKind::Changed,
+                desired: Some(value.as_bytes().to_vec()),
+                live: None,
+                immutable: None,
+                managers: vec![],
+            };
+            let shown = redactor.differences(kind, &[difference]);
+            shown[0].desired.as_deref().unwrap().starts_with(b"\"fingerprint:")
+        };
+        for path in ["/spec/password", "/spec/users/[name=a]/token", "/spec/users/0", "/spec", ""] {
+            assert!(is_hidden(&kind, path, "1"), "{path}");
+        }
+        assert!(!is_hidden(&kind, "/spec/size", "1"));
+        let other = GroupKind::new("", "ConfigMap");
+        assert!(!is_hidden(&other, "/spec/password", "1"));
+        // Copied elsewhere, as it is and in base64.
+        assert!(is_hidden(&other, "/data/url", r#""db://a:sesame-open@b""#));
+        assert!(is_hidden(&other, "/data/url", r#""dG9rLTEyMzQ1Njc=""#));
+        assert_eq!(redactor.text(&other, "not tok-1234567".into()), "not (a Secret's value)");
+    }
+
+    #[test]
     fn other_values_are_shown_as_they_are() {
         assert_eq!(shown("ConfigMap", "/data/pw"), "\"hunter2\"");
         assert_eq!(shown("Secret", "/metadata/labels/a"), "\"hunter2\"");
@@ -279,7 +378,9 @@ mod tests {
             br#"{"kind":"Secret","data":{"pw":"aHVudGVyMg==","short":"YWJj"}}"#,
             br#"{"kind":"Secret","stringData":{"quoted":"say \"ahoy\""}}"#,
         ];
-        let redactor = Redactor::new([7; 32]).aware_of(secrets);
+        let kind = GroupKind::new("", "Secret");
+        let redactor =
+            Redactor::new([7; 32]).aware_of(secrets.into_iter().map(|json| (&kind, json)));
         let kind = GroupKind::new("", "ConfigMap");
         let shown = |json: &str| {
             let difference = Difference {

@@ -72,6 +72,21 @@ impl Rule {
         search.found
     }
 
+    /// Whether a value at `path` lies in a place of the rule's, or may hold one; whoever wrote it.
+    pub fn touches(&self, path: &Path) -> bool {
+        let mut pattern = self.steps.as_slice();
+        for step in path.steps() {
+            match pattern.split_first() {
+                // Everything above leads into the place.
+                None => return true,
+                Some((first, _)) if is_field(first, "**") => return true,
+                Some((first, rest)) if matches(first, step) => pattern = rest,
+                Some(_) => return false,
+            }
+        }
+        true
+    }
+
     /// Whether the rule covers `path`, whose live owner is looked up in `live` if the rule asks.
     pub fn covers(&self, path: &Path, live: Option<&Value<'_>>) -> bool {
         if !prefix(&self.steps, path.steps()) {

@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trimtab_core::approval;
 use trimtab_core::denial::Denial;
+use trimtab_core::fields::FieldPath;
 use trimtab_core::grant::Mode;
+use trimtab_core::plugin::KindPattern;
 use trimtab_core::prune::{Limits, Rules};
+use trimtab_core::redact::Sensitive;
 use trimtab_core::terms::{Account, SourceTerms, is_label};
 
 /// `apiVersion` of configuration files.
@@ -28,6 +31,17 @@ struct Document {
     api_version: String,
     kind: String,
     sources: Vec<Spanned<Source>>,
+    #[serde(default)]
+    redact: Vec<Spanned<Redact>>,
+}
+
+/// Values that are hidden as a Secret's are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Redact {
+    #[serde(default)]
+    kinds: Vec<Spanned<String>>,
+    paths: Vec<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -153,7 +167,26 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, String> {
     }
     let sources: Result<Vec<SourceConfig>, String> =
         document.sources.into_iter().map(|source| of(source, &at)).collect();
-    Config::of(sources?).map_err(|why| format!("{origin}: {why}"))
+    let config = Config::of(sources?).map_err(|why| format!("{origin}: {why}"))?;
+    let redact: Result<Vec<Sensitive>, String> =
+        document.redact.iter().map(|entry| sensitive(entry, &at)).collect();
+    Ok(Config { redact: redact?, ..config })
+}
+
+fn sensitive(entry: &Spanned<Redact>, at: &At<'_>) -> Result<Sensitive, String> {
+    let Redact { kinds, paths } = &entry.value;
+    if paths.is_empty() {
+        return Err(at.wrong(entry, "an entry of redact names one path at least"));
+    }
+    let kind = |text: &Spanned<String>| {
+        KindPattern::parse(&text.value).map_err(|why| at.wrong(text, &format!("kinds: {why}")))
+    };
+    let path =
+        |text: &Spanned<String>| FieldPath::parse(&text.value).map_err(|why| at.wrong(text, &why));
+    Ok(Sensitive {
+        kinds: kinds.iter().map(kind).collect::<Result<_, _>>()?,
+        paths: paths.iter().map(path).collect::<Result<_, _>>()?,
+    })
 }
 
 fn of(source: Spanned<Source>, at: &At<'_>) -> Result<SourceConfig, String> {

@@ -63,7 +63,8 @@ impl SourceArgs {
             source.ignore.extend(rules.iter().cloned());
             Arc::new(source)
         };
-        Ok(Config { sources: config.sources.into_iter().map(with_rules).collect() })
+        let sources = config.sources.into_iter().map(with_rules).collect();
+        Ok(Config { sources, ..config })
     }
 
     /// The same; none is an error.

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use trimtab_core::ignore::Scoped;
+use trimtab_core::redact::Sensitive;
 use trimtab_core::terms::{SourceTerms, is_label};
 use trimtab_source::git::GitOptions;
 
@@ -36,6 +37,8 @@ const NAME_BYTES_AT_MOST: usize = 40;
 pub struct Config {
     /// In the order of their names; no two have the same.
     pub sources: Vec<Arc<SourceConfig>>,
+    /// Values that are hidden as a Secret's are.
+    pub redact: Vec<Sensitive>,
 }
 
 /// One source.
@@ -108,7 +111,7 @@ impl Config {
         if let Some(pair) = sources.windows(2).find(|pair| pair[0].name == pair[1].name) {
             return Err(format!("two sources are named {:?}: name one otherwise", pair[0].name));
         }
-        let config = Self { sources };
+        let config = Self { sources, redact: Vec::new() };
         for source in &config.sources {
             if let Some(missing) = source.depends_on.iter().find(|it| config.get(it).is_none()) {
                 return Err(format!(
@@ -143,7 +146,7 @@ impl Config {
     /// One source, of this directory or file.
     pub fn of_directory(path: &Path) -> Self {
         let source = SourceConfig::new("source".into(), Place::Directory(path.to_owned()));
-        Self { sources: vec![Arc::new(source)] }
+        Self { sources: vec![Arc::new(source)], redact: Vec::new() }
     }
 
     /// The source of this name.

@@ -161,3 +161,21 @@ fn what_did_not_change_in_a_file_is_the_same_value_after_it_is_read_again() {
     let same = |name: &str| Arc::ptr_eq(old.get(name).unwrap(), new.get(name).unwrap());
     assert!(same("base") && !same("tenant"));
 }
+
+#[test]
+fn values_to_be_hidden_are_read_and_what_is_wrong_with_them_has_its_line() {
+    let with = |redact: &str| parse(&format!("{FILE}redact:\n  - {redact}\n"));
+    let config = with("{kinds: [Database.example.com], paths: [/spec/password]}").unwrap();
+    let [entry] = config.redact.as_slice() else { panic!("{:?}", config.redact) };
+    assert!(entry.kinds[0].covers(&GroupKind::new("example.com", "Database")));
+    assert_eq!(entry.paths[0].text(), "/spec/password");
+    for (redact, why) in [
+        ("{paths: []}", "names one path at least"),
+        ("{paths: [spec]}", "write a path such as"),
+        ("{kinds: ['a b'], paths: [/spec]}", "kinds:"),
+        ("{paths: [/spec], namespaces: [a]}", "namespaces"),
+    ] {
+        let error = with(redact).unwrap_err();
+        assert!(error.contains(why) && error.contains("c.yaml:17"), "{redact}: {error}");
+    }
+}

@@ -128,7 +128,7 @@ impl HostArgs {
             registry,
             journal,
             kept,
-            redactor: Arc::new(Redactor::new(state.redaction_key)),
+            redactor: Arc::new(Redactor::new(state.redaction_key).with(&config.redact)),
             pulse,
         };
         let options = Options {

@@ -11,7 +11,6 @@ use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::order::needs::Dependency;
 use trimtab_core::record::Trigger;
-use trimtab_core::redact::is_sensitive;
 use trimtab_kube::{Event, Lookup};
 
 impl Engine {
@@ -26,7 +25,9 @@ impl Engine {
         }
         self.desired = next;
         self.rules.forget(changes.changed.iter().chain(&changes.gone), Instant::now());
-        self.secrets_moved |= changes.changed.iter().chain(&changes.gone).any(is_secret);
+        let redactor = &self.parts.redactor;
+        let moved = changes.changed.iter().chain(&changes.gone);
+        self.secrets_moved |= moved.into_iter().any(|key| redactor.concerns(&key.group_kind));
         if !changes.changed.is_empty() {
             self.moved_at = Instant::now();
         }
@@ -132,7 +133,7 @@ impl Engine {
 
     pub(super) fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
         if let Some(state) = self.keys.get_mut(key) {
-            self.secrets_moved |= is_secret(key);
+            self.secrets_moved |= self.parts.redactor.concerns(&key.group_kind);
             state.event(received_at);
             if self.is_answered(key) && !self.order.holds(key) {
                 self.queue.add(key, &key.group_kind);
@@ -169,7 +170,7 @@ impl Engine {
     /// A kind's watch has an answer: its objects are looked at, and those that waited to read it.
     pub(super) fn kind_answered(&mut self, gvk: &Gvk) {
         self.answered.insert(gvk.clone());
-        self.secrets_moved |= is_sensitive(&gvk.group_kind());
+        self.secrets_moved |= self.parts.redactor.concerns(&gvk.group_kind());
         let concerned = |(key, desired): &(&ObjectKey, &Arc<_>)| {
             let desired: &trimtab_core::object::Desired = desired;
             desired.gvk == *gvk
@@ -259,8 +260,4 @@ impl Engine {
             tracing::error!("{error}");
         }
     }
-}
-
-fn is_secret(key: &ObjectKey) -> bool {
-    is_sensitive(&key.group_kind)
 }

@@ -150,7 +150,7 @@ impl Engine {
             let record = world.pass(&served.power, &snapshot, trigger).await;
             let (reads, taken) = (lookups.take_reads(), bounds.allowance.taken());
             let inputs = match kept.filter(|_| record.is_notable()) {
-                Some(kept) => keep(kept, judge.inputs(&served.power.plugin)).await,
+                Some(kept) => keep(kept, judge.inputs(&served.power.plugin, &redactor)).await,
                 None => None,
             };
             let (key, stamp, noted) = (snapshot.key, served.stamp, judge.inner.into_noted());

@@ -295,6 +295,8 @@ impl Engine {
         self.first = None;
         self.followed_at.get_or_insert_with(Instant::now);
         let next = next.after(&self.config);
+        self.parts.redactor = Arc::new(self.parts.redactor.with(&next.redact));
+        self.secrets_moved = true;
         let gone: Vec<String> = self
             .sources
             .iter()

@@ -11,7 +11,7 @@ use trimtab_core::identity::GroupKind;
 use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::ports::{Judge, PluginFault};
-use trimtab_core::redact::is_sensitive;
+use trimtab_core::redact::{Redactor, is_sensitive};
 use trimtab_core::snapshot::Snapshot;
 use trimtab_wasm::{LookupError, Lookups};
 
@@ -37,13 +37,28 @@ impl<J: Judge> Keeping<J> {
     }
 
     /// What was heard, once the pass is over. `None` where the plugin gave no answer, or saw anything
-    /// of a Secret.
-    pub(crate) fn inputs(&self, plugin: &PluginIdentity) -> Option<Inputs> {
+    /// that must not be shown.
+    pub(crate) fn inputs(&self, plugin: &PluginIdentity, redactor: &Redactor) -> Option<Inputs> {
         let reads = self.reads.as_ref()?;
         let mut heard = self.heard();
         let shown = heard.shown.take()?;
-        if is_sensitive(&shown.key.group_kind) || !self.inner.secrets_read().is_empty() {
+        let quotes = |json: &[u8]| redactor.quotes(json);
+        if redactor.concerns(&shown.key.group_kind)
+            || !self.inner.secrets_read().is_empty()
+            || quotes(&shown.desired.json)
+            || shown.live_object().is_some_and(|live| quotes(&live.json))
+        {
             return None;
+        }
+        let reads = reads.take();
+        let found = reads.iter().filter_map(|read| match &read.answer {
+            Answer::Found(found) => Some((GroupKind::new(&read.group, &read.kind), found)),
+            _ => None,
+        });
+        for (kind, found) in found {
+            if redactor.concerns(&kind) || found.iter().any(|json| quotes(json.as_bytes())) {
+                return None;
+            }
         }
         let text = |json: &[u8]| String::from_utf8(json.to_vec()).ok();
         Some(Inputs {
@@ -69,7 +84,7 @@ impl<J: Judge> Keeping<J> {
             now_ms: shown.now_ms,
             field_manager: FIELD_MANAGER.to_owned(),
             retries: shown.retries,
-            reads: reads.take(),
+            reads,
             comparison: heard.comparison.take()?,
             decision: heard.decision.take(),
         })

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use trimtab_core::identity::Digest;
 
 /// Name of the folder within the state directory.
-pub(crate) const FOLDER: &str = "inputs";
+const FOLDER: &str = "inputs";
 /// Bytes that all files together may have if nothing is said: some 10,000 passes over 4 KB objects.
 pub(crate) const KEPT_BYTES: u64 = 128 << 20;
 /// Bytes of one file: what is larger is not kept.

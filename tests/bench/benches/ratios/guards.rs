@@ -148,7 +148,8 @@ fn of_the_host(
 
     let mut aware = usual.clone();
     let secrets: Vec<Arc<[u8]>> = (0..SECRETS).map(secret).collect::<Result<_>>()?;
-    aware.redactor = aware.redactor.aware_of(secrets.iter().map(|secret| &**secret));
+    let kind = GroupKind::new("", "Secret");
+    aware.redactor = aware.redactor.aware_of(secrets.iter().map(|secret| (&kind, &**secret)));
     let pair = interleave(ROUNDS, CALLS, || aware.pass(), || usual.pass());
     table.told_ratio("hiding the values of 100 Secrets in a pass", names, &pair);
     Ok(())

@@ -19,7 +19,7 @@ use trimtab_core::decision::ActionKind;
 use trimtab_core::denial::Denial;
 use trimtab_core::fields::{FieldPath, Fields};
 use trimtab_core::grant::{Grant, Mode, Namespaces, Power, Terms};
-use trimtab_core::identity::{Digest, Gvk, ObjectKey};
+use trimtab_core::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use trimtab_core::object::{Desired, Live, LiveObject, Origin};
 use trimtab_core::pass::{Bounds, World};
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
@@ -63,7 +63,9 @@ pub fn guest(data: &[u8]) {
     let mut script = Script::read(draw, &snapshot, read);
     script.blind = power.grant.is_none() && is_secret(&snapshot.key);
     script.blind &= only_there(&snapshot, true);
-    let redactor = Redactor::new([7; 32]).aware_of(script.secrets(&snapshot));
+    let kind = GroupKind::new("", "Secret");
+    let secrets = script.secrets(&snapshot);
+    let redactor = Redactor::new([7; 32]).aware_of(secrets.into_iter().map(|json| (&kind, json)));
     let world = World {
         judge: &script,
         cluster: &script,

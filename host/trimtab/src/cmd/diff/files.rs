@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use trimtab_core::decision::Comparison;
-use trimtab_core::identity::ObjectKey;
+use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::ignore::{self, Shown};
 use trimtab_core::object::{Desired, Manifest, Revision};
 use trimtab_core::placing::{self, PlacingError};
 use trimtab_core::reason;
-use trimtab_core::redact::{Redactor, is_sensitive};
+use trimtab_core::redact::Redactor;
 
 /// Compares the objects of one file with those of another. The redactor that comes with the answer
 /// is aware of the Secrets among them.
@@ -51,9 +51,10 @@ pub(super) fn judge(
         manifests: desired,
         provenance: Default::default(),
     };
-    let secrets = live.values().chain(&revision.manifests);
-    let secrets = secrets.filter(|manifest| is_sensitive(&manifest.gvk.group_kind()));
-    let redactor = redactor.aware_of(secrets.map(|manifest| &*manifest.json));
+    let all = live.values().chain(&revision.manifests);
+    let all: Vec<(GroupKind, &[u8])> =
+        all.map(|manifest| (manifest.gvk.group_kind(), &*manifest.json)).collect();
+    let redactor = redactor.aware_of(all.iter().map(|(kind, json)| (kind, *json)));
     let mut seen = Vec::new();
     let mut placed = Vec::new();
     for manifest in &revision.manifests {

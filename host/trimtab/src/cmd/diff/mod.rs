@@ -101,6 +101,7 @@ impl Diff {
 
     async fn against_cluster(&self, redactor: &Redactor) -> anyhow::Result<(Answer, Redactor)> {
         let config = self.source.read_some()?;
+        let redactor = &redactor.with(&config.redact);
         let mut answer = Answer::with_rules(config.sources.iter().flat_map(|it| &it.ignore));
         let mut revisions = Vec::new();
         for (source, read) in crate::sources::read_once(&config.sources)? {

@@ -130,7 +130,8 @@ impl Plan {
             .map(|(source, revision)| (Arc::new(observing(source)), revision.clone()))
             .collect();
         let judges = Judges::Plugins(registry.clone());
-        let round = round::observe(server, watching, &judges, &Redactor::new(key)).await?;
+        let redactor = Redactor::new(key).with(&config.redact);
+        let round = round::observe(server, watching, &judges, &redactor).await?;
         plan.looked(&round, &config.sources, &registry);
         plan.pruned(&round, &revisions, &self.host.inventory_namespace).await;
         plan.finish();

@@ -1,7 +1,7 @@
 //! Plugins that are not the same the next time: other answers, other courses, storms, memories.
 
-use super::arena::{TRIAL, Trial, Wants};
-use crate::world::{Test, run};
+use super::arena::{TRIAL, Trial, Wants, trial};
+use crate::world::Test;
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use trimtab_system_tests::Id;
 
 #[test]
 pub(super) fn there_is_nothing_by_which_two_answers_to_one_question_could_differ() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(33).await?;
         let file = trial.serve(&Wants::default()).await?;
         let objects: Vec<_> = (10..40)
@@ -31,7 +31,7 @@ pub(super) fn there_is_nothing_by_which_two_answers_to_one_question_could_differ
 
 #[test]
 pub(super) fn a_plugin_that_undoes_what_it_wrote_is_stopped_after_three_times() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(34).await?;
         let terms = format!("reads: [{TRIAL:?}]");
         trial.serve(&Wants { reads: &[TRIAL], terms: &terms, ..Wants::default() }).await?;
@@ -71,7 +71,7 @@ pub(super) fn a_plugin_that_undoes_what_it_wrote_is_stopped_after_three_times() 
 
 #[test]
 pub(super) fn a_storm_of_actions_is_cut_and_a_mass_deletion_stops_at_its_budget() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(35).await?;
         let file = trial
             .serve(&Wants { terms: "budgets: {deletesPerHour: 5}", ..Wants::default() })
@@ -112,7 +112,7 @@ pub(super) fn a_storm_of_actions_is_cut_and_a_mass_deletion_stops_at_its_budget(
 
 #[test]
 pub(super) fn what_a_plugin_saw_of_one_tenant_is_gone_when_it_is_asked_about_another() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(36).await?;
         let other = format!("{}-out", trial.name);
         trial.serve(&Wants { namespaces: &[&other], ..Wants::default() }).await?;

@@ -5,7 +5,7 @@
 //! against what the plugin was allowed: the API server's audit log, the host's process, its memory,
 //! the neighbour's objects and how long they took.
 
-use crate::world::{free_port, get, shared};
+use crate::world::{Test, free_port, get, run, say, shared};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,32 @@ const CALL_MIB: u64 = 64 + 2 * 16;
 static FREE: Mutex<Vec<Arena>> = Mutex::new(Vec::new());
 static PERMITS: Semaphore = Semaphore::const_new(ARENAS);
 static GUEST: OnceCell<Vec<u8>> = OnceCell::const_new();
+
+/// How often a trial is run until its neighbour was measured without a disturbance. The plugin is as
+/// hostile each time, so that harm which it does is there each time; what the machine does besides is not.
+const ATTEMPTS: usize = 3;
+
+/// The neighbour took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the neighbour's p99 was {before:?} before and {during:?} during: more than {limit:?}")]
+struct Harmed {
+    before: Duration,
+    during: Duration,
+    limit: Duration,
+}
+
+/// Runs a test of one hostile plugin.
+pub(super) fn trial(test: impl AsyncFn() -> Result<()>) -> Test {
+    run(async {
+        for _ in 1..ATTEMPTS {
+            match test().await {
+                Err(error) if error.is::<Harmed>() => say(&format!("once more: {error}")),
+                ended => return ended,
+            }
+        }
+        test().await
+    })
+}
 
 /// A kind that only hostile plugins claim. `Other`, `Third` and `Fourth` are there besides.
 pub(super) const TRIAL: &str = "Trial.hostile.example";
@@ -102,7 +128,18 @@ impl Trial {
             Some(arena) => arena,
             None => Arena::start(cluster).await?,
         };
-        let name = format!("hostile-{number:02}");
+        // Another name each time is another plugin, of which nothing is remembered.
+        static BEGUN: Mutex<BTreeMap<u8, usize>> = Mutex::new(BTreeMap::new());
+        let attempt = {
+            let mut begun = BEGUN.lock().expect("nobody panics while holding it");
+            let times = begun.entry(number).or_default();
+            *times += 1;
+            *times
+        };
+        let name = match attempt {
+            1 => format!("hostile-{number:02}"),
+            more => format!("hostile-{number:02}-{more}"),
+        };
         for namespace in [name.clone(), format!("{name}-out")] {
             cluster.api().apply(&namespace_of(&namespace)).await?;
         }
@@ -357,11 +394,11 @@ impl Trial {
         ensure!(peak <= most, "the host had {peak} MiB resident, and {most} are its bound");
         let during = p99(&self.during);
         let limit = FLOOR.max(self.before * TIMES);
-        ensure!(
-            during <= limit,
-            "the neighbour's p99 was {:?} before and {during:?} during: more than {limit:?}",
-            self.before
-        );
+        if during > limit {
+            let harmed = Harmed { before: self.before, during, limit };
+            self.clear_up().await?;
+            return Err(harmed.into());
+        }
         println!(
             "{}: neighbour p99 {:.0} → {:.0} ms of {} edits, peak {peak} of {most} MiB",
             self.name,

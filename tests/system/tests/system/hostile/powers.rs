@@ -1,8 +1,8 @@
 //! Plugins that ask for what nobody granted them, with every action granted on what they may touch:
 //! each does what it may and nothing besides.
 
-use super::arena::{KINDS, TRIAL, Trial, Wants};
-use crate::world::{Test, run};
+use super::arena::{KINDS, TRIAL, Trial, Wants, trial};
+use crate::world::Test;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ async fn denied(trial: &mut Trial, objects: &[Value], reasons: &[&str]) -> Resul
 
 #[test]
 pub(super) fn a_kind_that_was_not_granted_is_not_written() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(17).await?;
         let wants = Wants { claims: &KINDS[..2], kinds: &[TRIAL], ..Wants::default() };
         trial.serve(&wants).await?;
@@ -76,7 +76,7 @@ pub(super) fn a_kind_that_was_not_granted_is_not_written() -> Test {
 
 #[test]
 pub(super) fn another_namespace_is_not_written() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(18).await?;
         trial.serve(&Wants::default()).await?;
         let inside = trial.object(TRIAL, "a", "cross-namespace", "");
@@ -94,11 +94,11 @@ pub(super) fn another_namespace_is_not_written() -> Test {
 
 #[test]
 pub(super) fn a_namespace_does_not_bring_a_cluster_scoped_kind_within_reach() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(19).await?;
         let kind = "PriorityClass.scheduling.k8s.io";
         trial.serve(&Wants { claims: &[kind], ..Wants::default() }).await?;
-        let mut class = trial.object(kind, "hostile-19", "cluster-scope", "");
+        let mut class = trial.object(kind, &trial.name, "cluster-scope", "");
         class["value"] = json!(1);
         trial.declare(std::slice::from_ref(&class)).await?;
         let mut at_cluster = class.clone();
@@ -113,7 +113,7 @@ pub(super) fn a_namespace_does_not_bring_a_cluster_scoped_kind_within_reach() ->
 
 #[test]
 pub(super) fn another_spelling_of_a_kind_or_a_subresource_is_another_object() -> Test {
-    run(async {
+    trial(async || {
         let (trial, live) =
             applied_alone(20, "aliases", &[(OTHER_OBJECT, 9), (HOST_OWNED, 2)]).await?;
         ensure!(live["spec"]["replicas"].is_null(), "{live}");
@@ -124,7 +124,7 @@ pub(super) fn another_spelling_of_a_kind_or_a_subresource_is_another_object() ->
 
 #[test]
 pub(super) fn a_name_that_is_none_is_not_written_and_not_corrected_into_one() -> Test {
-    run(async {
+    trial(async || {
         let (trial, _) = applied_alone(21, "names", &[(OTHER_OBJECT, 10), (HOST_OWNED, 1)]).await?;
         let all = trial.cluster.api().list("hostile.example/v1", "Trial").await?;
         let named: Vec<_> = all.iter().map(|it| &it["metadata"]["name"]).collect();
@@ -136,7 +136,7 @@ pub(super) fn a_name_that_is_none_is_not_written_and_not_corrected_into_one() ->
 
 #[test]
 pub(super) fn a_list_around_an_object_is_refused_and_a_key_that_stands_twice_is_a_fault() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(22).await?;
         trial.serve(&Wants::default()).await?;
         let list = trial.object(TRIAL, "a", "wrappers", "list");
@@ -153,7 +153,7 @@ pub(super) fn a_list_around_an_object_is_refused_and_a_key_that_stands_twice_is_
 
 #[test]
 pub(super) fn rights_are_not_written_without_a_second_word() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(23).await?;
         let rbac = "rbac.authorization.k8s.io";
         let kinds = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
@@ -161,7 +161,7 @@ pub(super) fn rights_are_not_written_without_a_second_word() -> Test {
         let claims = kinds.each_ref().map(|kind| &**kind);
         trial.serve(&Wants { claims: &claims, cluster_scoped: true, ..Wants::default() }).await?;
         let mut objects: Vec<Value> =
-            kinds.iter().map(|kind| trial.object(kind, "hostile-23", "escalation", "")).collect();
+            kinds.iter().map(|kind| trial.object(kind, &trial.name, "escalation", "")).collect();
         for object in &mut objects {
             match object["kind"].as_str() {
                 Some("Role" | "ClusterRole") => {
@@ -185,7 +185,7 @@ pub(super) fn rights_are_not_written_without_a_second_word() -> Test {
 
 #[test]
 pub(super) fn a_pod_that_gets_out_of_its_walls_is_not_written_in_any_place_of_a_template() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(24).await?;
         let kinds = ["Deployment.apps", "CronJob.batch", "Pod"];
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
@@ -231,7 +231,7 @@ pub(super) fn a_pod_that_gets_out_of_its_walls_is_not_written_in_any_place_of_a_
 
 #[test]
 pub(super) fn somebody_elses_service_account_or_token_is_not_taken() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(25).await?;
         let kinds = ["Deployment.apps", "Secret"];
         trial.serve(&Wants { claims: &kinds, ..Wants::default() }).await?;
@@ -257,7 +257,7 @@ pub(super) fn somebody_elses_service_account_or_token_is_not_taken() -> Test {
 
 #[test]
 pub(super) fn what_hands_out_power_is_not_written_without_a_second_word() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(26).await?;
         let kinds = [
             "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
@@ -272,7 +272,7 @@ pub(super) fn what_hands_out_power_is_not_written_without_a_second_word() -> Tes
         let objects: Vec<Value> = kinds
             .iter()
             .map(|kind| {
-                let mut object = trial.object(kind, "hostile-26", "power-kinds", "");
+                let mut object = trial.object(kind, &trial.name, "power-kinds", "");
                 if let Some(metadata) = object["metadata"].as_object_mut() {
                     metadata.remove("namespace");
                 }
@@ -286,16 +286,17 @@ pub(super) fn what_hands_out_power_is_not_written_without_a_second_word() -> Tes
 
 #[test]
 pub(super) fn a_namespace_is_not_opened_for_privileged_pods() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(27).await?;
         trial
             .serve(&Wants { claims: &["Namespace"], cluster_scoped: true, ..Wants::default() })
             .await?;
         let label = "pod-security.kubernetes.io/enforce";
+        let name = &format!("{}-held", trial.name);
         let held = json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": "hostile-27-held", "labels": {label: "restricted"}}});
+            "metadata": {"name": name, "labels": {label: "restricted"}}});
         trial.cluster.api().apply(&held).await?;
-        let mut object = trial.object("Namespace", "hostile-27-held", "namespace-labels", "");
+        let mut object = trial.object("Namespace", name, "namespace-labels", "");
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("namespace");
         }
@@ -307,13 +308,13 @@ pub(super) fn a_namespace_is_not_opened_for_privileged_pods() -> Test {
         ensure!(labels[label] == "restricted", "{live}");
         ensure!(labels["pod-security.kubernetes.io/warn"].is_null(), "{live}");
         // Of a namespace the audit log says that it lies in itself.
-        trial.end(&["namespaces hostile-27-held/hostile-27-held".to_owned()]).await
+        trial.end(&[format!("namespaces {name}/{name}")]).await
     })
 }
 
 #[test]
 pub(super) fn an_object_is_not_given_an_owner_by_a_plugin() -> Test {
-    run(async {
+    trial(async || {
         let (trial, live) = applied_alone(28, "owner-references", &[(HOST_OWNED, 3)]).await?;
         ensure!(live["metadata"]["ownerReferences"].is_null(), "{live}");
         let allowed = [trials(&trial)];
@@ -323,7 +324,7 @@ pub(super) fn an_object_is_not_given_an_owner_by_a_plugin() -> Test {
 
 #[test]
 pub(super) fn a_finalizer_is_neither_set_nor_taken_by_a_plugin() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(29).await?;
         trial.serve(&Wants::default()).await?;
         let mut object = trial.object(TRIAL, "a", "finalizers", "");
@@ -346,7 +347,7 @@ pub(super) fn a_finalizer_is_neither_set_nor_taken_by_a_plugin() -> Test {
 
 #[test]
 pub(super) fn bookkeeping_that_a_plugin_writes_is_refused_and_told() -> Test {
-    run(async {
+    trial(async || {
         let (trial, live) = applied_alone(30, "bookkeeping", &[(HOST_OWNED, 8)]).await?;
         let annotations = live["metadata"]["annotations"].to_string();
         ensure!(!annotations.contains("trimtab.dev/"), "{live}");

@@ -1,8 +1,8 @@
 //! Plugins that take too much or break: each costs its own passes, then its own quarantine.
 
-use super::arena::{KINDS, Trial, Wants};
+use super::arena::{KINDS, Trial, Wants, trial};
 use super::made::{self, Files};
-use crate::world::{Test, run};
+use crate::world::Test;
 use anyhow::{Result, ensure};
 use std::time::Duration;
 
@@ -43,12 +43,12 @@ async fn each_faults(number: u8, files: Files, says: &[&str]) -> Result<()> {
 
 #[test]
 pub(super) fn an_endless_loop_is_interrupted_and_its_plugin_is_called_no_more() -> Test {
-    run(ends_in_quarantine(1, "infinite-loop", "deadlines", "past its deadline"))
+    trial(|| ends_in_quarantine(1, "infinite-loop", "deadlines", "past its deadline"))
 }
 
 #[test]
 pub(super) fn copies_of_many_megabytes_are_interrupted_at_the_next_turn_of_their_loop() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(2).await?;
         let files = made::bulk_copies();
         let file = trial.drop_in("", &files[0].1, &Wants::default())?;
@@ -67,12 +67,12 @@ pub(super) fn copies_of_many_megabytes_are_interrupted_at_the_next_turn_of_their
 
 #[test]
 pub(super) fn memory_beyond_its_limit_is_refused_to_a_plugin() -> Test {
-    run(ends_in_quarantine(3, "memory-bomb", "limits", "memory"))
+    trial(|| ends_in_quarantine(3, "memory-bomb", "limits", "memory"))
 }
 
 #[test]
 pub(super) fn tables_and_instances_beyond_their_limits_are_refused_to_a_plugin() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(4).await?;
         let files = made::tables_and_instances();
         let file = trial.drop_in("table", &files[0].1, &Wants::default())?;
@@ -87,12 +87,12 @@ pub(super) fn tables_and_instances_beyond_their_limits_are_refused_to_a_plugin()
 
 #[test]
 pub(super) fn endless_recursion_is_a_trap_and_the_host_goes_on() -> Test {
-    run(ends_in_quarantine(5, "deep-recursion", "traps", "trapped"))
+    trial(|| ends_in_quarantine(5, "deep-recursion", "traps", "trapped"))
 }
 
 #[test]
 pub(super) fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_whole() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(6).await?;
         let guest = trial.guest().await?;
         let mut objects = Vec::new();
@@ -114,17 +114,17 @@ pub(super) fn an_answer_that_is_too_long_too_large_or_too_deep_is_refused_as_a_w
 
 #[test]
 pub(super) fn an_answer_that_cannot_be_lifted_costs_its_pass() -> Test {
-    run(each_faults(7, made::bad_lifts(), &["utf-8", "aligned", "invalid", "bounds"]))
+    trial(|| each_faults(7, made::bad_lifts(), &["utf-8", "aligned", "invalid", "bounds"]))
 }
 
 #[test]
 pub(super) fn a_trap_or_a_loop_before_the_first_call_costs_its_pass() -> Test {
-    run(each_faults(10, made::starts(), &["unreachable", "past its deadline"]))
+    trial(|| each_faults(10, made::starts(), &["unreachable", "past its deadline"]))
 }
 
 #[test]
 pub(super) fn a_panics_last_words_are_cut_and_escaped() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(11).await?;
         let file = trial.serve(&Wants::default()).await?;
         let objects: Vec<_> =
@@ -147,12 +147,12 @@ pub(super) fn a_panics_last_words_are_cut_and_escaped() -> Test {
 
 #[test]
 pub(super) fn handles_that_are_forged_given_back_twice_or_hoarded_cost_their_pass() -> Test {
-    run(each_faults(14, made::handles(), &["handle", "handle", "handle"]))
+    trial(|| each_faults(14, made::handles(), &["handle", "handle", "handle"]))
 }
 
 #[test]
 pub(super) fn time_that_is_spent_in_the_hosts_functions_counts_for_the_deadline() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(15).await?;
         let file = trial.serve(&Wants { reads: &[KINDS[0]], ..Wants::default() }).await?;
         let objects: Vec<_> = (0..OBJECTS)
@@ -173,7 +173,7 @@ pub(super) fn time_that_is_spent_in_the_hosts_functions_counts_for_the_deadline(
 #[test]
 pub(super) fn a_call_of_the_host_from_within_the_hosts_call_is_a_trap_and_one_that_does_not_wait_is_refused()
 -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(16).await?;
         let files = made::reentrant();
         let file = trial.drop_in("reentrant", &files[0].1, &Wants::default())?;

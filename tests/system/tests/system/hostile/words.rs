@@ -1,7 +1,7 @@
 //! Plugins that misuse what they may say: values of Secrets, floods, forged lines.
 
-use super::arena::{TRIAL, Trial, Wants};
-use crate::world::{Test, run};
+use super::arena::{TRIAL, Trial, Wants, trial};
+use crate::world::Test;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use trimtab_system_tests::{Id, Line};
@@ -34,7 +34,7 @@ fn clean(place: &str, text: &str) -> Result<()> {
 
 #[test]
 pub(super) fn a_secret_that_a_plugin_read_stands_in_nothing_that_it_says_or_writes() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(31).await?;
         // Declared, so that the host holds it: no Secret is watched for a plugin's sake.
         let secret = json!({"apiVersion": "v1", "kind": "Secret",
@@ -84,7 +84,7 @@ pub(super) fn a_secret_that_a_plugin_read_stands_in_nothing_that_it_says_or_writ
 
 #[test]
 pub(super) fn a_flood_is_bounded_and_no_line_of_it_is_taken_for_the_hosts() -> Test {
-    run(async {
+    trial(async || {
         let mut trial = Trial::begin(32).await?;
         trial.serve(&Wants::default()).await?;
         let before = trial.log()?.len();
