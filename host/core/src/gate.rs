@@ -10,7 +10,7 @@ mod judge;
 mod ledger;
 pub(crate) mod prune;
 
-pub use self::ledger::{discard, home, keep};
+pub use self::ledger::{discard, event, event_again, home, keep};
 pub use self::prune::prune;
 
 use crate::decision::{Action, ActionKind, Decision, Finding};

@@ -1,5 +1,5 @@
-//! The inventory's own objects: ConfigMaps that the host keeps for itself, by no decision of a
-//! plugin. Nothing but a shard's text goes into one, under a name that no source chooses.
+//! Objects of the host's own, by no decision of a plugin: the inventory's ConfigMaps, into which
+//! nothing but a shard's text goes, under a name that no source chooses; and Events about findings.
 
 use super::{Change, Effect, Planned, Target};
 use crate::decision::ActionKind;
@@ -52,6 +52,30 @@ pub fn home(namespace: &str) -> Change {
         .with("metadata", Object::new().with("name", namespace.to_owned()));
     let key = ObjectKey::new(GroupKind::new("", "Namespace"), "", namespace);
     change(key, Effect::Create { body: written(object) }, ActionKind::ApplyContent, true)
+}
+
+/// The change that tells of a finding on its object: a Kubernetes Event, `body` being the whole of
+/// it. It changes nothing that anybody declares.
+pub fn event(namespace: &str, name: &str, body: Vec<u8>) -> Change {
+    about_event(namespace, name, Effect::Create { body: body.into() }, true)
+}
+
+/// The change that says how often an Event's finding was observed by now, and when last (RFC 3339
+/// with microseconds).
+pub fn event_again(namespace: &str, name: &str, count: u64, last: &str) -> Change {
+    let series = Object::new().with("count", count).with("lastObservedTime", last.to_owned());
+    let operation = Object::new().with("op", "add").with("path", "/series").with("value", series);
+    let mut body = Vec::new();
+    trimtab_json::write(&Value::Array(vec![Value::from(operation)]), &mut body);
+    about_event(namespace, name, Effect::Patch { body: body.into() }, false)
+}
+
+fn about_event(namespace: &str, name: &str, effect: Effect, creates: bool) -> Change {
+    let gvk = Gvk::from_api_version("events.k8s.io/v1", "Event");
+    let key = ObjectKey::new(gvk.group_kind(), namespace, name);
+    let planned =
+        Planned { action: ActionKind::ApplyContent, paths: Vec::new(), creates, takes: Vec::new() };
+    Change::of(Target { key, gvk, acts_as: None }, effect, planned)
 }
 
 fn change(key: ObjectKey, effect: Effect, action: ActionKind, creates: bool) -> Change {

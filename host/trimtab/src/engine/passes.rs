@@ -127,8 +127,9 @@ impl Engine {
             };
             let record = world.pass(&served.power, &snapshot, trigger).await;
             let (reads, taken) = (lookups.take_reads(), bounds.allowance.taken());
-            let (key, stamp, noted) = (snapshot.key, served.stamp, judge.into_noted());
-            Passed { key, record, stamp, reads, taken, hold, noted }
+            let (key, live) = (snapshot.key, snapshot.live);
+            let (stamp, noted) = (served.stamp, judge.into_noted());
+            Passed { key, record, live, stamp, reads, taken, hold, noted }
         });
     }
 
@@ -141,6 +142,7 @@ impl Engine {
     /// The redactor, aware of what declared Secrets hold now.
     pub(super) fn redactor(&mut self) -> Arc<Redactor> {
         if std::mem::take(&mut self.secrets_moved) {
+            self.signals.secrets_moved = true;
             let objects = self.desired.objects.values();
             let aware = secrets::redactor(&self.parts.redactor, objects, &self.parts.store);
             self.parts.redactor = Arc::new(aware);
@@ -168,6 +170,7 @@ impl Engine {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.note_health(&passed);
+        self.signal_pass(&passed);
         let Passed { key, record, stamp, reads, taken, hold, .. } = passed;
         self.budgets.spent(&record.plugin.name, taken, Instant::now());
         self.order.passed(&key);

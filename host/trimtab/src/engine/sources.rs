@@ -303,6 +303,7 @@ impl Engine {
             .collect();
         for name in &gone {
             self.sources.entries.remove(name);
+            self.signal_source(name, None);
             self.tell_host("source-removed", &format!("source {name} is configured no more; its objects stay in the cluster, and nobody looks at them; `trimtab source remove {name} --prune` or `--orphan` says what becomes of them"));
         }
         let now = Instant::now();
@@ -375,10 +376,12 @@ impl Engine {
                     "source read"
                 );
                 entry.waiting = Some(revision);
+                self.signal_source(&name, None);
                 self.place_waiting(&name);
             }
             What::Update(SourceUpdate::Failed(error)) => {
                 entry.waiting = None;
+                self.signal_source(&name, Some(&error));
                 self.refuse_source(&name, problems(&error));
                 self.put_together();
             }

@@ -46,6 +46,8 @@ pub(crate) enum Event {
     Plugin(PluginLine),
     /// What becomes of an object that its source declares no more.
     Prune(PruneLine),
+    /// A signal was observed: the first time, and whenever its count has doubled.
+    Finding(Box<crate::findings::FindingLine>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]

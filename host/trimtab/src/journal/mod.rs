@@ -155,6 +155,14 @@ impl JournalFile {
         if durable { self.on_disk() } else { Ok(()) }
     }
 
+    /// A finding.
+    ///
+    /// # Errors
+    /// It is not in the log.
+    pub(crate) fn finding(&self, line: crate::findings::FindingLine) -> Result<(), JournalError> {
+        self.append(&Event::Finding(Box::new(line))).map(drop)
+    }
+
     /// A pass, with the time since the event that caused it.
     ///
     /// # Errors

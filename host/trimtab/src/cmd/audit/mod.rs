@@ -3,6 +3,8 @@
 mod filter;
 mod told;
 
+pub(crate) use self::filter::time;
+
 use self::filter::Filter;
 use self::told::told;
 use crate::cli::OutputArgs;

@@ -24,6 +24,7 @@ pub(super) fn told(line: &Line) -> String {
             short(&prune.revision),
         ),
         Event::Host(host) => format!("{time}  host {} {}\n", host.event, host.message),
+        Event::Finding(finding) => format!("{time}  {}", finding.told()),
         Event::Source(source) if source.problems.is_empty() => {
             format!("{time}  source {} at {}\n", source.source, short(&source.revision))
         }
