@@ -149,7 +149,7 @@ pub struct Planned {
 
 impl Planned {
     /// Whether it deletes the live object, to be made anew or not.
-    pub(crate) fn deletes(&self) -> bool {
+    pub fn deletes(&self) -> bool {
         matches!(self.action, ActionKind::Recreate | ActionKind::Delete) && !self.creates
     }
 

@@ -452,11 +452,7 @@ impl Engine {
         if let Some(before) = &same {
             in_force.since_ms = before.since_ms;
         }
-        let line = SourceLine {
-            source: name.into(),
-            revision: in_force.revision.id.to_string(),
-            ..SourceLine::default()
-        };
+        let line = SourceLine::in_force(&in_force.revision);
         if same.is_none_or(|before| before.from_before) || was_refused {
             self.tell(line);
         }
@@ -496,14 +492,10 @@ impl Engine {
         match entry.place(&revision, &kinds) {
             Ok(placed) => {
                 let (id, since_ms) = (revision.id.to_string(), now_ms());
+                let line = SourceLine { from_before: true, ..SourceLine::in_force(&revision) };
                 tracing::warn!(source = name, revision = %short(&id), "what was in force before the start is in force until the source can be read");
                 entry.in_force = Some(InForce { revision, placed, since_ms, from_before: true });
-                self.tell(SourceLine {
-                    source: name.into(),
-                    revision: id,
-                    from_before: true,
-                    ..SourceLine::default()
-                });
+                self.tell(line);
             }
             Err(problems) => {
                 tracing::error!(

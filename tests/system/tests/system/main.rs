@@ -15,6 +15,7 @@ mod corpus;
 mod diff;
 mod ends;
 mod example;
+mod findings;
 mod gate;
 mod grants;
 mod hostile;

@@ -148,6 +148,8 @@ fn story(sources: Vec<Line>, lines: Vec<Line>) -> Vec<Line> {
     for (at, line) in lines.iter().enumerate() {
         match line.event {
             Event::Intent(_) => open = Some(at),
+            // What is found is told while the pass ends.
+            Event::Finding(_) => {}
             _ => ends.extend(open.take()),
         }
     }
