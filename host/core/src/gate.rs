@@ -10,7 +10,9 @@ mod judge;
 mod ledger;
 pub(crate) mod prune;
 
-pub use self::ledger::{discard, event, event_again, home, keep};
+pub use self::ledger::{
+    CHECKPOINT_DATA, CHECKPOINT_LABEL, discard, event, event_again, home, keep, vouch,
+};
 pub use self::prune::prune;
 
 use crate::decision::{Action, ActionKind, Decision, Finding};

@@ -9,6 +9,11 @@ use crate::object::LiveObject;
 use std::sync::Arc;
 use trimtab_json::{Object, Value};
 
+/// The label of each ConfigMap that holds a checkpoint; its value is the log's id.
+pub const CHECKPOINT_LABEL: &str = "trimtab.dev/checkpoint";
+/// The key of its data that holds the line.
+pub const CHECKPOINT_DATA: &str = "checkpoint";
+
 /// The change that writes a shard: over the ConfigMap that was read, or as a new one where none was
 /// found. The server refuses it where that is otherwise by now.
 pub fn keep(place: &Place, text: &[u8], seen: Option<&LiveObject>) -> Change {
@@ -52,6 +57,26 @@ pub fn home(namespace: &str) -> Change {
         .with("metadata", Object::new().with("name", namespace.to_owned()));
     let key = ObjectKey::new(GroupKind::new("", "Namespace"), "", namespace);
     change(key, Effect::Create { body: written(object) }, ActionKind::ApplyContent, true)
+}
+
+/// The change that keeps the newest checkpoint of an audit log (a line of it) in the cluster, where
+/// whoever keeps the log cannot cut it off unnoticed. `log` is the log's id, 32 hexadecimal digits.
+pub fn vouch(namespace: &str, log: &str, checkpoint: &str) -> Change {
+    let name = format!("trimtab-checkpoint-{log}");
+    let object = Object::new()
+        .with("apiVersion", "v1")
+        .with("kind", "ConfigMap")
+        .with(
+            "metadata",
+            Object::new()
+                .with("name", name.clone())
+                .with("namespace", namespace.to_owned())
+                .with("labels", Object::new().with(CHECKPOINT_LABEL, log.to_owned())),
+        )
+        .with("data", Object::new().with(CHECKPOINT_DATA, checkpoint.to_owned()));
+    let key = ObjectKey::new(GroupKind::new("", "ConfigMap"), namespace, &name);
+    let effect = Effect::Apply { body: written(object), force: true };
+    change(key, effect, ActionKind::ApplyContent, false)
 }
 
 /// The change that tells of a finding on its object: a Kubernetes Event, `body` being the whole of

@@ -24,6 +24,7 @@ mod settled;
 mod signals;
 mod sources;
 mod status;
+mod vouching;
 
 use self::budgets::Windows;
 use self::health::Healths;
@@ -35,6 +36,7 @@ use self::rules::RuleWatch;
 use self::settled::{KeyState, Waiting};
 use self::signals::Signals;
 use self::sources::{Incoming, Sources};
+use self::vouching::Vouching;
 use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
@@ -162,6 +164,7 @@ pub(crate) struct Engine {
     plugins: crate::plugins::Status,
     healths: Healths,
     signals: Signals,
+    vouching: Vouching,
     /// Kinds of which it was said that no plugin claims them.
     unclaimed_told: HashSet<GroupKind>,
     discover_at: Option<Instant>,
@@ -236,6 +239,7 @@ impl Engine {
             plugins: crate::plugins::Status::default(),
             healths: Healths::new(now),
             signals,
+            vouching: Vouching::default(),
             unclaimed_told: HashSet::new(),
             discover_at: None,
             kind_expected_until: now,
@@ -272,6 +276,7 @@ impl Engine {
             if let Err(error) = self.parts.journal.vouch() {
                 tracing::error!("{error}");
             }
+            self.vouch_in_cluster();
             if self.options.once && self.round_is_over() {
                 break;
             }
@@ -298,6 +303,7 @@ impl Engine {
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         self.parts.journal.close()?;
+        self.vouch_at_end().await;
         Ok(summary)
     }
 

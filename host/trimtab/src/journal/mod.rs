@@ -191,6 +191,11 @@ impl JournalFile {
         Ok(())
     }
 
+    /// The log's id, and the last checkpoint of this run as it stands in the log.
+    pub(crate) fn newest_checkpoint(&self) -> Option<(String, Arc<str>)> {
+        self.chain().newest_checkpoint()
+    }
+
     /// The last checkpoint: nothing is appended after it.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod world;
 
 mod admission;
 mod cases;
+mod checkpoints;
 mod compile_worker;
 mod corpus;
 mod diff;
