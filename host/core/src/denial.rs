@@ -183,6 +183,11 @@ pub(crate) fn judge(
     denied
 }
 
+/// What of an object's pod template goes beyond the baseline, each by its place.
+pub(crate) fn beyond_baseline(key: &ObjectKey, object: &Value<'_>) -> Vec<String> {
+    pods::beyond_baseline(key, object)
+}
+
 /// Whether objects of this kind hold a pod template, and so the name of a service account.
 pub fn runs_pods(kind: &GroupKind) -> bool {
     pods::holds(kind)

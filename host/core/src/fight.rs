@@ -59,6 +59,17 @@ impl Standoff {
     }
 }
 
+/// How a fight went until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// Corrections.
+    pub count: usize,
+    /// The first of them, in milliseconds since the Unix epoch.
+    pub first_ms: u64,
+    /// The last.
+    pub last_ms: u64,
+}
+
 /// What is remembered of one object's corrections.
 #[derive(Clone, Debug, Default)]
 pub struct Fights {
@@ -104,6 +115,13 @@ impl Fights {
         if self.corrections.len() == ROUNDS {
             self.until_ms = now + millis(PAUSE);
         }
+    }
+
+    /// How often the last differences were corrected, where they were more than once.
+    pub fn rounds(&self) -> Option<Rounds> {
+        let (first_ms, last_ms) = (*self.corrections.front()?, *self.corrections.back()?);
+        let count = self.corrections.len();
+        (count > 1).then_some(Rounds { count, first_ms, last_ms })
     }
 
     /// The fight that goes on, if one does.

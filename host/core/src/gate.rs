@@ -10,7 +10,9 @@ mod judge;
 mod ledger;
 pub(crate) mod prune;
 
-pub use self::ledger::{discard, home, keep};
+pub use self::ledger::{
+    CHECKPOINT_DATA, CHECKPOINT_LABEL, discard, event, event_again, home, keep, vouch,
+};
 pub use self::prune::prune;
 
 use crate::decision::{Action, ActionKind, Decision, Finding};
@@ -150,7 +152,7 @@ pub struct Planned {
 
 impl Planned {
     /// Whether it deletes the live object, to be made anew or not.
-    pub(crate) fn deletes(&self) -> bool {
+    pub fn deletes(&self) -> bool {
         matches!(self.action, ActionKind::Recreate | ActionKind::Delete) && !self.creates
     }
 

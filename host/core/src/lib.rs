@@ -25,6 +25,8 @@ pub mod ports;
 pub mod health;
 pub mod order;
 
+pub mod signals;
+
 pub mod inventory;
 pub mod prune;
 

@@ -208,6 +208,16 @@ impl Redactor {
         if is_sensitive(kind) { WITHHELD.to_owned() } else { self.without_values(text) }
     }
 
+    /// This text of the host's own as it may be shown: without values of Secrets that it quotes.
+    pub fn own_text(&self, text: String) -> String {
+        self.without_values(text)
+    }
+
+    /// Whether a text that was shown had a value of a Secret in it.
+    pub fn hid(text: &str) -> bool {
+        text.contains(HIDDEN)
+    }
+
     /// This outcome as it may be shown.
     pub fn outcome(&self, kind: &GroupKind, outcome: Outcome) -> Outcome {
         match outcome {

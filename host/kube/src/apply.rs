@@ -54,6 +54,25 @@ impl Writer {
         Self { store, suspects: Arc::default() }
     }
 
+    /// The user that the API server knows us as.
+    ///
+    /// # Errors
+    /// It cannot be asked, or its answer names nobody.
+    pub async fn who_we_are(&self) -> Result<String, String> {
+        let review = serde_json::json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "SelfSubjectReview",
+        });
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned();
+        let body = Bytes::from(review.to_string());
+        let call = Call::send(Verb::Create, Method::POST, path, JSON, body);
+        let answer = self.store.server().call(call).await.map_err(|error| error.to_string())?;
+        let answer: serde_json::Value =
+            serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+        let user = answer["status"]["userInfo"]["username"].as_str();
+        user.map(str::to_owned).ok_or_else(|| "the answer names no user".to_owned())
+    }
+
     /// The kind as the server serves it, and the object's path.
     fn locate(&self, target: &Target) -> Result<(ApiKind, String), ApplyError> {
         let unavailable = |message: String| ApplyError::Unavailable { message, retry_after: None };

@@ -11,6 +11,7 @@ use crate::request::{Call, RequestError};
 use crate::store::Store;
 use serde_json::Value;
 use std::sync::Arc;
+use trimtab_core::gate;
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
 use trimtab_core::inventory;
 use trimtab_core::object::LiveObject;
@@ -65,6 +66,23 @@ impl Store {
                 return Ok(shards);
             }
         }
+    }
+
+    /// The checkpoints of audit logs that lie in this namespace, one line each.
+    ///
+    /// # Errors
+    /// They could not be listed.
+    pub async fn checkpoints(&self, namespace: &str) -> Result<Vec<String>, String> {
+        let path = format!(
+            "/api/v1/namespaces/{}/configmaps?labelSelector={}",
+            address::encoded(namespace),
+            address::encoded(gate::CHECKPOINT_LABEL)
+        );
+        let answer = self.server().call(Call::get(Verb::List, path)).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let list = parsed(&answer.body)?;
+        let line = |item: &Value| item["data"][gate::CHECKPOINT_DATA].as_str().map(str::to_owned);
+        Ok(items(&list)?.iter().filter_map(line).collect())
     }
 
     /// The object as the server has it now, in the version that the server prefers.

@@ -51,6 +51,8 @@ enum Command {
     /// What the host found and did.
     #[command(subcommand)]
     Audit(cmd::audit::Audit),
+    /// What somebody should look at: edits past the source, fights, misplaced secrets and the like.
+    Findings(cmd::findings::Findings),
     /// Compile the plugin on standard input, in a process that holds nothing: for the host itself.
     #[command(hide = true, name = "compile-worker")]
     CompileWorker,
@@ -98,6 +100,7 @@ impl Cli {
             Command::Plugin(plugin) => plugin.run(),
             Command::Source(source) => source.run(),
             Command::Audit(audit) => audit.run(),
+            Command::Findings(findings) => findings.run(),
             Command::CompileWorker => return compile_worker(),
         };
         match done {

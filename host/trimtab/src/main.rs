@@ -7,6 +7,7 @@ mod cli;
 mod cmd;
 
 mod engine;
+mod findings;
 mod generic;
 mod journal;
 mod made;

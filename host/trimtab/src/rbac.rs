@@ -136,6 +136,12 @@ impl Needs {
         wanted.entry((String::new(), "configmaps".into())).or_default().extend(rights);
     }
 
+    /// What Events about findings take, on objects wherever they are.
+    pub(crate) fn tell_findings(&mut self) {
+        let rule = self.cluster.entry(("events.k8s.io".into(), "events".into())).or_default();
+        rule.extend([Right::Create, Right::Patch]);
+    }
+
     /// What pruning takes for kinds that are declared now. Kinds that left the source before are not
     /// among them, and what else a namespace holds is not to be seen.
     pub(crate) fn prune(&mut self, declared: &BTreeSet<GroupKind>, resources: Resources<'_>) {

@@ -72,6 +72,11 @@ impl Request {
         home(&self.namespace) || self.resource == "namespaces" && home(&self.name)
     }
 
+    /// Whether it is an Event that tells of a finding: a word about objects, and no change of one.
+    pub fn tells_a_finding(&self) -> bool {
+        self.group == "events.k8s.io" && self.resource == "events"
+    }
+
     /// The object, for messages and for counting: `deployments.apps shop/web`.
     pub fn object(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
@@ -95,17 +100,23 @@ impl Audit {
         Self { path, api }
     }
 
-    /// Everything that was answered until now, in the log's order, the inventory aside.
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Everything that was answered until now, in the log's order, the inventory and Events about
+    /// findings aside.
     ///
     /// # Errors
     /// The log cannot be read.
     pub async fn requests(&self) -> Result<Vec<Request>> {
         let mut all = self.all().await?;
-        all.retain(|request| !request.keeps_inventory());
+        all.retain(|request| !request.keeps_inventory() && !request.tells_a_finding());
         Ok(all)
     }
 
-    /// The same with the inventory.
+    /// The same with both.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -132,7 +143,7 @@ impl Audit {
         self.settle().await
     }
 
-    /// Real writes by this user that were answered after a mark, the inventory aside.
+    /// Real writes by this user that were answered after a mark, as [`Audit::requests`] has them.
     ///
     /// # Errors
     /// As [`Audit::requests`].
@@ -146,7 +157,8 @@ impl Audit {
                 writes.push(request(&serde_json::from_slice(line)?));
             }
         }
-        writes.retain(|it| it.user == user && it.writes() && !it.keeps_inventory());
+        let told = |it: &Request| it.keeps_inventory() || it.tells_a_finding();
+        writes.retain(|it| it.user == user && it.writes() && !told(it));
         Ok(writes)
     }
 

@@ -261,6 +261,23 @@ impl Room {
         Ok(serde_json::from_str(&self.built.output(&all)?)?)
     }
 
+    /// What `trimtab findings` says, as JSON.
+    ///
+    /// # Errors
+    /// The command fails, or no host has run.
+    pub fn findings(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+        let output = std::process::Command::new(std::path::absolute(&self.built.trimtab)?)
+            .args(["findings", "-o", "json", "--state"])
+            .arg(self.state())
+            .args(arguments)
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        // 1 says that there are some.
+        anyhow::ensure!(matches!(output.status.code(), Some(0 | 1)), "trimtab findings: {text}");
+        let file: Value = serde_json::from_slice(&output.stdout)?;
+        Ok(file["findings"].as_array().cloned().unwrap_or_default())
+    }
+
     /// What `trimtab audit explain` prints.
     ///
     /// # Errors

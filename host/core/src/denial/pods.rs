@@ -101,6 +101,15 @@ pub(super) fn judge(
     denied.extend(account);
 }
 
+/// What of an object's template goes beyond the baseline, each by its place.
+pub(super) fn beyond_baseline(key: &ObjectKey, object: &Value<'_>) -> Vec<String> {
+    let mut beyond = Baseline { found: Vec::new() };
+    if let Some(template) = place(&key.group_kind).and_then(|place| object.at(place)) {
+        beyond.template(template);
+    }
+    beyond.found
+}
+
 /// What of a template is judged, in one spelling.
 fn parts(template: &Value<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();

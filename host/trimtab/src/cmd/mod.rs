@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod dev;
 pub(crate) mod diff;
+pub(crate) mod findings;
 mod inspect;
 pub(crate) mod plan;
 pub(crate) mod plugin;

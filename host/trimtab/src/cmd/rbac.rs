@@ -98,6 +98,7 @@ impl Rbac {
         let accounts = || config.sources.iter().map(|source| source.terms.acts_as.as_deref());
         let all = !config.sources.is_empty() && accounts().all(|account| account.is_some());
         needs.act_as(accounts().flatten(), all);
+        needs.tell_findings();
         if !needs.unknown.is_empty() {
             let kinds: Vec<String> = needs.unknown.iter().map(ToString::to_string).collect();
             bail!(

@@ -2,7 +2,7 @@
 
 use crate::cli::{ClusterArgs, runtime};
 use crate::config::SourceArgs;
-use crate::engine::{Approvals, Engine, Options, Parts, Summary};
+use crate::engine::{Approvals, Engine, Options, Parts, SignalOptions, Summary};
 use crate::journal::{self, JournalFile};
 use crate::plugins;
 use crate::replay::{KEPT_BYTES, Kept};
@@ -70,6 +70,8 @@ pub(crate) struct HostArgs {
     /// go first, nothing of a Secret is kept, and 0 keeps nothing.
     #[arg(long, value_name = "BYTES", default_value_t = KEPT_BYTES)]
     keep_inputs: u64,
+    #[command(flatten)]
+    signals: SignalArgs,
     /// Namespace of the inventory: ConfigMaps that say what was made for each source.
     #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
     pub(crate) inventory_namespace: String,
@@ -131,12 +133,18 @@ impl HostArgs {
             redactor: Arc::new(Redactor::new(state.redaction_key).with(&config.redact)),
             pulse,
         };
+        let signals = SignalOptions {
+            key: state.redaction_key,
+            api_audit_log: self.signals.api_audit_log.clone(),
+            events: !self.signals.no_events,
+        };
         let options = Options {
             config,
             once: once.is_some(),
             approvals,
             state: self.state.clone(),
             inventory_namespace: self.inventory_namespace.clone(),
+            signals,
         };
         if let Some(after) = once {
             let stop = stop.clone();
@@ -163,6 +171,18 @@ struct AuditArgs {
     /// noticed: best on another disk. Beside the log if nothing is said.
     #[arg(long, value_name = "FILE")]
     audit_checkpoints: Option<PathBuf>,
+}
+
+/// What signals are told by, and where they are told.
+#[derive(Clone, Debug, Args)]
+struct SignalArgs {
+    /// The API server's own audit log (JSON lines), read on as it grows: edits are then told with
+    /// the user and the audit id of the request.
+    #[arg(long, value_name = "FILE")]
+    api_audit_log: Option<PathBuf>,
+    /// Write no Kubernetes Events about findings.
+    #[arg(long)]
+    no_events: bool,
 }
 
 impl AuditArgs {

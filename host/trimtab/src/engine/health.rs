@@ -229,6 +229,7 @@ impl Engine {
         if let Err(error) = crate::plugins::write_status(&self.options.state, &status) {
             tracing::warn!("the plugin list cannot be written: {error:#}");
         }
+        self.signal_plugins(&self.plugins.changed(&status));
         for line in self.plugins.changes(&status) {
             if let Err(error) = self.parts.journal.plugin(line) {
                 tracing::error!("{error}");

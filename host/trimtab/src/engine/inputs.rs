@@ -11,6 +11,7 @@ use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::order::needs::Dependency;
 use trimtab_core::record::Trigger;
+use trimtab_core::signals::misplaced::Side;
 use trimtab_kube::{Event, Lookup};
 
 impl Engine {
@@ -49,6 +50,7 @@ impl Engine {
             }
         }
         self.take_needs();
+        self.signal_desired(&changes.changed, &changes.gone);
         self.add_to_order(changes.changed);
         self.pruning.moved();
         self.watch_kinds();
@@ -87,9 +89,14 @@ impl Engine {
         for gvk in whole.keys() {
             wanted.entry(gvk.clone()).or_default();
         }
+        let mut forgotten = Vec::new();
         for gvk in self.watched.extract_if(|gvk| !wanted.contains_key(gvk)) {
             self.answered.remove(&gvk);
             self.parts.store.forget(&gvk);
+            forgotten.push(gvk);
+        }
+        for gvk in forgotten {
+            self.signal_watch(&gvk, None);
         }
         for (gvk, keys) in wanted {
             let namespaces = whole.remove(&gvk).unwrap_or_default();
@@ -114,10 +121,12 @@ impl Engine {
                 Event::Synced(gvk) => self.kind_answered(&gvk),
                 Event::Degraded { gvk, reason } => {
                     tracing::warn!("watch of {gvk} is degraded: {reason}");
+                    self.signal_watch(&gvk, Some(&reason));
                     self.kind_answered(&gvk);
                 }
                 Event::Recovered(gvk) => {
                     tracing::info!("watch of {gvk} recovered");
+                    self.signal_watch(&gvk, None);
                     self.kind_answered(&gvk);
                 }
                 Event::KindsChanged => self.kinds_changed(),
@@ -134,6 +143,7 @@ impl Engine {
     pub(super) fn live_changed(&mut self, key: &ObjectKey, received_at: Instant) {
         if let Some(state) = self.keys.get_mut(key) {
             self.secrets_moved |= self.parts.redactor.concerns(&key.group_kind);
+            self.signals.look_at(key, Side::Live);
             state.event(received_at);
             if self.is_answered(key) && !self.order.holds(key) {
                 self.queue.add(key, &key.group_kind);

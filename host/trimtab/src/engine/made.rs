@@ -113,6 +113,11 @@ impl Made {
         retry.or(write)
     }
 
+    /// Whether some of it lies in the cluster: its namespace is there, and ours to write to.
+    pub(super) fn is_in_cluster(&self) -> bool {
+        self.problem.is_none() && self.inventories.values().any(|kept| !kept.lies.is_empty())
+    }
+
     /// The inventory of a source, where it is known.
     pub(super) fn of(&self, source: &str) -> Option<&Inventory> {
         self.kept(source).map(|kept| &kept.inventory)

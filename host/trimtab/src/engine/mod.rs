@@ -21,8 +21,10 @@ mod report;
 mod requests;
 mod rules;
 mod settled;
+mod signals;
 mod sources;
 mod status;
+mod vouching;
 
 use self::budgets::Windows;
 use self::health::Healths;
@@ -32,7 +34,9 @@ use self::prune::Pruning;
 use self::reads::Readers;
 use self::rules::RuleWatch;
 use self::settled::{KeyState, Waiting};
+use self::signals::Signals;
 use self::sources::{Incoming, Sources};
+use self::vouching::Vouching;
 use crate::config::{Config, ConfigUpdate};
 use crate::journal::JournalFile;
 use crate::plugins::Registry;
@@ -59,6 +63,7 @@ pub(crate) use self::health::release_file;
 pub(crate) use self::lookups::FromStore;
 pub(crate) use self::reads::ForReads;
 pub(crate) use self::settled::Summary;
+pub(crate) use self::signals::SignalOptions;
 pub(crate) use self::status::{SourceStatus, read as read_sources};
 
 /// Passes under way at once: each needs a connection to the API server and, for a moment, a
@@ -89,6 +94,8 @@ pub(crate) struct Options {
     pub(crate) state: PathBuf,
     /// Namespace of the inventory.
     pub(crate) inventory_namespace: String,
+    /// What somebody should look at is told by.
+    pub(crate) signals: SignalOptions,
 }
 
 /// What a person approved: each once.
@@ -159,6 +166,8 @@ pub(crate) struct Engine {
     budgets: Windows,
     plugins: crate::plugins::Status,
     healths: Healths,
+    signals: Signals,
+    vouching: Vouching,
     /// Kinds of which it was said that no plugin claims them.
     unclaimed_told: HashSet<GroupKind>,
     discover_at: Option<Instant>,
@@ -170,6 +179,8 @@ pub(crate) struct Engine {
 struct Passed {
     key: ObjectKey,
     record: Record,
+    /// The live object that it began with.
+    live: trimtab_core::object::Live,
     stamp: trimtab_core::identity::Digest,
     reads: trimtab_core::reads::Reads,
     /// Writes that it took of its plugin's budget.
@@ -199,6 +210,7 @@ impl Engine {
         let (sources, incoming) = Sources::new();
         let made = Made::new(&options.inventory_namespace);
         let first = Some(options.config.clone());
+        let signals = Signals::new(options.signals.clone(), &options.state);
         Self {
             schemas: facts.follow(),
             facts,
@@ -231,6 +243,8 @@ impl Engine {
             budgets: Windows::default(),
             plugins: crate::plugins::Status::default(),
             healths: Healths::new(now),
+            signals,
+            vouching: Vouching::default(),
             unclaimed_told: HashSet::new(),
             discover_at: None,
             kind_expected_until: now,
@@ -247,6 +261,7 @@ impl Engine {
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
         self.forget_requests();
+        self.begin_signals();
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());
             self.release_order();
@@ -262,9 +277,11 @@ impl Engine {
             self.accept_again();
             self.tell_sources();
             self.tell_counts();
+            self.tend_signals();
             if let Err(error) = self.parts.journal.vouch() {
                 tracing::error!("{error}");
             }
+            self.vouch_in_cluster();
             if self.options.once && self.round_is_over() {
                 break;
             }
@@ -277,6 +294,7 @@ impl Engine {
                 Some(done) = self.pruning.next() => self.take_pruned(done),
                 Some(update) = self.parts.configs.recv() => self.take_config_update(update),
                 Some(event) = self.parts.events.next() => self.take_events(event),
+                Some(heard) = self.signals.next() => self.take_heard(heard),
                 Some(kinds) = self.schemas.recv() => self.schemas_changed(&kinds),
                 Ok(()) = self.parts.registry.changed() => self.take_registry(),
                 () = tokio::time::sleep(wake) => self.discover_if_due().await,
@@ -286,9 +304,11 @@ impl Engine {
         self.end_made().await;
         self.tell_plugins();
         self.tell_sources();
+        self.write_findings();
         let summary = self.summary();
         self.parts.journal.host("stopped", &summary.to_string())?;
         self.parts.journal.close()?;
+        self.vouch_at_end().await;
         Ok(summary)
     }
 
@@ -314,7 +334,8 @@ impl Engine {
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
         let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
         let requests = Some(requests::LOOK_EVERY);
-        let own = [self.made.due(), self.pruning.due(), self.waits.due(&self.order)];
+        let own =
+            [self.made.due(), self.pruning.due(), self.waits.due(&self.order), self.signals.due()];
         let wakes = [queue, discover, release, requests, self.begin_due()].into_iter().chain(own);
         wakes.flatten().fold(beat, Duration::min)
     }

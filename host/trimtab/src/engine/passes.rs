@@ -153,8 +153,9 @@ impl Engine {
                 Some(kept) => keep(kept, judge.inputs(&served.power.plugin, &redactor)).await,
                 None => None,
             };
-            let (key, stamp, noted) = (snapshot.key, served.stamp, judge.inner.into_noted());
-            Passed { key, record, stamp, reads, taken, hold, inputs, noted }
+            let (key, live) = (snapshot.key, snapshot.live);
+            let (stamp, noted) = (served.stamp, judge.inner.into_noted());
+            Passed { key, record, live, stamp, reads, taken, hold, inputs, noted }
         });
     }
 
@@ -167,6 +168,7 @@ impl Engine {
     /// The redactor, aware of what declared Secrets hold now.
     pub(super) fn redactor(&mut self) -> Arc<Redactor> {
         if std::mem::take(&mut self.secrets_moved) {
+            self.signals.secrets_moved = true;
             let objects = self.desired.objects.values();
             let aware = secrets::redactor(&self.parts.redactor, objects, &self.parts.store);
             self.parts.redactor = Arc::new(aware);
@@ -194,6 +196,7 @@ impl Engine {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.note_health(&passed);
+        self.signal_pass(&passed);
         let Passed { key, record, stamp, reads, taken, hold, inputs, .. } = passed;
         self.budgets.spent(&record.plugin.name, taken, Instant::now());
         self.order.passed(&key);

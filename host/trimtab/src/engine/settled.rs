@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
-use trimtab_core::fight::{Fights, Standoff};
+use trimtab_core::fight::{Fights, Rounds, Standoff};
 use trimtab_core::identity::{Digest, Gvk, ObjectKey};
 use trimtab_core::memo::Memo;
 use trimtab_core::reads::{Read, Reads, Seen};
@@ -185,6 +185,11 @@ impl KeyState {
     /// The fight over it that is going on, if one is.
     pub(super) fn standoff(&self, now_ms: u64) -> Option<Standoff> {
         self.fights.standoff(now_ms)
+    }
+
+    /// How the fight over it went until now.
+    pub(super) fn rounds(&self) -> Option<Rounds> {
+        self.fights.rounds()
     }
 
     /// Whether it waits for a person.

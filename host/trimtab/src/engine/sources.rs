@@ -305,6 +305,7 @@ impl Engine {
             .collect();
         for name in &gone {
             self.sources.entries.remove(name);
+            self.signal_source(name, None);
             self.tell_host("source-removed", &format!("source {name} is configured no more; its objects stay in the cluster, and nobody looks at them; `trimtab source remove {name} --prune` or `--orphan` says what becomes of them"));
         }
         let now = Instant::now();
@@ -377,10 +378,12 @@ impl Engine {
                     "source read"
                 );
                 entry.waiting = Some(revision);
+                self.signal_source(&name, None);
                 self.place_waiting(&name);
             }
             What::Update(SourceUpdate::Failed(error)) => {
                 entry.waiting = None;
+                self.signal_source(&name, Some(&error));
                 self.refuse_source(&name, problems(&error));
                 self.put_together();
             }
@@ -451,11 +454,7 @@ impl Engine {
         if let Some(before) = &same {
             in_force.since_ms = before.since_ms;
         }
-        let line = SourceLine {
-            source: name.into(),
-            revision: in_force.revision.id.to_string(),
-            ..SourceLine::default()
-        };
+        let line = SourceLine::in_force(&in_force.revision);
         if same.is_none_or(|before| before.from_before) || was_refused {
             self.tell(line);
         }
@@ -495,14 +494,10 @@ impl Engine {
         match entry.place(&revision, &kinds) {
             Ok(placed) => {
                 let (id, since_ms) = (revision.id.to_string(), now_ms());
+                let line = SourceLine { from_before: true, ..SourceLine::in_force(&revision) };
                 tracing::warn!(source = name, revision = %short(&id), "what was in force before the start is in force until the source can be read");
                 entry.in_force = Some(InForce { revision, placed, since_ms, from_before: true });
-                self.tell(SourceLine {
-                    source: name.into(),
-                    revision: id,
-                    from_before: true,
-                    ..SourceLine::default()
-                });
+                self.tell(line);
             }
             Err(problems) => {
                 tracing::error!(

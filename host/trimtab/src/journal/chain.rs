@@ -42,6 +42,8 @@ pub(super) struct Chain {
     log: String,
     /// Lines after the last checkpoint.
     unvouched: u64,
+    /// The last checkpoint of this run.
+    newest: Option<Arc<str>>,
     checkpoints: Copies,
     /// A line could not be taken out again: nothing can be appended any more.
     broken: Option<String>,
@@ -101,6 +103,7 @@ impl Chain {
             prev: start.prev,
             log: start.log.clone().unwrap_or_default(),
             unvouched: 0,
+            newest: None,
             checkpoints,
             broken: None,
             limits,
@@ -127,6 +130,11 @@ impl Chain {
     /// The file that holds the last line, and that line's number.
     pub(super) fn tail(&self) -> (Arc<File>, u64) {
         (self.file.clone(), self.seq.saturating_sub(1))
+    }
+
+    /// The log's id, and the last checkpoint of this run as it stands in the log.
+    pub(super) fn newest_checkpoint(&self) -> Option<(String, Arc<str>)> {
+        Some((self.log.clone(), self.newest.clone()?))
     }
 
     /// Lines that no checkpoint covers yet.
@@ -161,6 +169,7 @@ impl Chain {
         let bytes = self.append_body(&time, &body)?;
         self.unvouched = 0;
         self.checkpoints.append(&bytes);
+        self.newest = std::str::from_utf8(&bytes).ok().map(Into::into);
         Ok(())
     }
 

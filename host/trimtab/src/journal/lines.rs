@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_core::decision::{Difference, Manager};
 use trimtab_core::gate::Planned;
 use trimtab_core::identity::{GroupKind, ObjectKey};
+use trimtab_core::object::{Provenance, Revision};
 use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::record::{Intent, Record};
 
@@ -46,6 +47,8 @@ pub(crate) enum Event {
     Plugin(PluginLine),
     /// What becomes of an object that its source declares no more.
     Prune(PruneLine),
+    /// A signal was observed: the first time, and whenever its count has doubled.
+    Finding(Box<crate::findings::FindingLine>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -212,6 +215,12 @@ pub(crate) struct SourceLine {
     pub(crate) source: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) revision: String,
+    /// `Name <mail>` of whoever wrote the revision, as its commit says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) author: Option<String>,
+    /// Whose signature was verified: the principal and the key's fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signer: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<String>,
     /// Objects that are not taken, while the rest of the revision is.
@@ -289,6 +298,20 @@ pub(crate) struct PluginLine {
     pub(crate) signer: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) message: String,
+}
+
+impl SourceLine {
+    /// What is in force of a source from now on, and by whom it is.
+    pub(crate) fn in_force(revision: &Revision) -> Self {
+        let Provenance { author, signer, .. } = &revision.provenance;
+        Self {
+            source: revision.source.to_string(),
+            revision: revision.id.to_string(),
+            author: author.as_deref().map(str::to_owned),
+            signer: signer.as_ref().map(|it| format!("{} ({})", it.principal, it.fingerprint)),
+            ..Self::default()
+        }
+    }
 }
 
 impl From<&ObjectLine> for ObjectKey {

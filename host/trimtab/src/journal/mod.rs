@@ -155,6 +155,14 @@ impl JournalFile {
         if durable { self.on_disk() } else { Ok(()) }
     }
 
+    /// A finding.
+    ///
+    /// # Errors
+    /// It is not in the log.
+    pub(crate) fn finding(&self, line: crate::findings::FindingLine) -> Result<(), JournalError> {
+        self.append(&Event::Finding(Box::new(line))).map(drop)
+    }
+
     /// A pass, with the time since the event that caused it, and what it can be replayed from.
     ///
     /// # Errors
@@ -183,6 +191,11 @@ impl JournalFile {
             *at = Instant::now();
         }
         Ok(())
+    }
+
+    /// The log's id, and the last checkpoint of this run as it stands in the log.
+    pub(crate) fn newest_checkpoint(&self) -> Option<(String, Arc<str>)> {
+        self.chain().newest_checkpoint()
     }
 
     /// The last checkpoint: nothing is appended after it.

@@ -9,7 +9,9 @@ mod status;
 
 pub(crate) use directory::{Options, watch};
 pub(crate) use held::{Held, read as read_held, write as write_held};
-pub(crate) use status::{FaultCounts, Status, read as read_status, write as write_status};
+pub(crate) use status::{
+    FaultCounts, FileStatus, Status, read as read_status, write as write_status,
+};
 
 use crate::grants;
 use crate::signing::Signer;

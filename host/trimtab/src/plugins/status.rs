@@ -88,6 +88,13 @@ impl FileStatus {
 }
 
 impl Status {
+    /// The files that stand otherwise in `next`.
+    pub(crate) fn changed(&self, next: &Self) -> Vec<FileStatus> {
+        let known =
+            |plugin: &&FileStatus| self.plugins.iter().any(|old| old.lasting() == plugin.lasting());
+        next.plugins.iter().filter(|plugin| !known(plugin)).cloned().collect()
+    }
+
     /// What is other in `next`, as the journal tells it.
     pub(crate) fn changes(&self, next: &Self) -> Vec<PluginLine> {
         let told = |plugin: &FileStatus, event: &str| PluginLine {

@@ -17,6 +17,11 @@ use trimtab_signature::{Fault, minisign, ssh};
 /// What an SSH signature has to be made for: one for a commit or a letter counts for nothing here.
 pub(crate) const SSH_NAMESPACE: &str = "trimtab-plugin";
 
+/// How the words for a file without any signature begin, and for one whose signatures are none of
+/// its bytes by a key that counts.
+pub(crate) const UNSIGNED: &str = "it is not signed";
+pub(crate) const NO_SIGNATURE_COUNTS: &str = "no signature counts";
+
 /// Largest signature or key file that is read: ours have some 300 bytes.
 const FILE_BYTES_AT_MOST: u64 = 64 * 1024;
 
@@ -63,10 +68,10 @@ pub(crate) fn verify<'k>(
     if problems.is_empty() {
         let [minisig, sig] = files(plugin).map(|file| name(&file));
         return Err(format!(
-            "it is not signed, and signatures are required: put {minisig} or {sig} beside it (`trimtab plugin sign`)"
+            "{UNSIGNED}, and signatures are required: put {minisig} or {sig} beside it (`trimtab plugin sign`)"
         ));
     }
-    Err(format!("no signature counts: {}", problems.join("; ")))
+    Err(format!("{NO_SIGNATURE_COUNTS}: {}", problems.join("; ")))
 }
 
 fn by_minisign_key<'k>(text: &str, bytes: &[u8], keys: &'k Keys) -> Result<&'k Signer, String> {

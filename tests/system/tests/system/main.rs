@@ -10,11 +10,13 @@ mod world;
 
 mod admission;
 mod cases;
+mod checkpoints;
 mod compile_worker;
 mod corpus;
 mod diff;
 mod ends;
 mod example;
+mod findings;
 mod gate;
 mod grants;
 mod hostile;

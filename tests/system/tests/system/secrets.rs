@@ -60,15 +60,40 @@ fn told(room: &Room, arguments: &[&str]) -> Result<String> {
     room.built().output(&all)
 }
 
+/// Every form that would give a canary away: plain and in base64, each in hexadecimal, encoded for
+/// URLs, and as its beginning and end alone.
+fn forms((plain, encoded): (&str, &str)) -> Vec<String> {
+    let mut all = Vec::new();
+    for text in [plain, encoded] {
+        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        all.push(hex.to_uppercase());
+        all.push(hex);
+        all.push(text.replace('!', "%21").replace('=', "%3D"));
+        let (begin, end) = (text.len() * 2 / 3, text.len() / 3);
+        all.push(text[..begin].to_owned());
+        all.push(text[end..].to_owned());
+        all.push(text.to_owned());
+    }
+    all
+}
+
 fn check(where_: &str, text: &str) -> Result<()> {
-    for (plain, encoded) in CANARIES {
-        let shown = [plain, encoded].into_iter().find(|form| text.contains(form));
-        if let Some(form) = shown {
-            let line = text.lines().find(|line| line.contains(form)).unwrap_or_default();
+    for form in CANARIES.into_iter().flat_map(forms) {
+        if text.contains(&form) {
+            let line = text.lines().find(|line| line.contains(&form)).unwrap_or_default();
             anyhow::bail!("{where_} shows {form}: {line}");
         }
     }
     Ok(())
+}
+
+/// What `trimtab` prints on both streams, however it ends.
+fn printed(room: &Room, arguments: &[&str]) -> Result<String> {
+    let output = std::process::Command::new(std::path::absolute(&room.built().trimtab)?)
+        .args(arguments)
+        .output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(text(&output.stdout) + &text(&output.stderr))
 }
 
 #[test]
@@ -101,14 +126,39 @@ fn secret_values_appear_in_no_file_and_no_output_even_when_the_api_server_refuse
             ensure!(line.paths().contains(&"/data/password"), "{line:?}");
             ensure!(line.managers().contains(&"mallory"), "{line:?}");
         }
+        // A value in another object, by its own word, and by a person's.
+        let copied = json!({"metadata": {"annotations": {"copied": CANARIES[0].0}}});
+        mallory.merge(&crate::world::settings(name), &copied).await?;
+        host.says("finding misplaced-secret").await?;
+        let source = room.source().display().to_string();
+        let kubeconfig = room.path().join("kubeconfig").display().to_string();
+        for format in ["table", "json", "yaml", "unified"] {
+            let diff = ["diff", "--source", &source, "--kubeconfig", &kubeconfig, "-o", format];
+            check("diff", &printed(&room, &diff)?)?;
+        }
+        for output in [&[][..], &["-o", "json"]] {
+            let (_, out, err) = room.plan(output)?;
+            check("plan", &(out + &err))?;
+        }
+        let events = cluster.api().list("events.k8s.io/v1", "Event").await?;
+        let ours = |it: &&serde_json::Value| it["metadata"]["namespace"] == name;
+        let events: Vec<String> = events.iter().filter(ours).map(ToString::to_string).collect();
+        ensure!(!events.is_empty(), "there are Events about what was found");
+        check("Events", &events.join("\n"))?;
         check("stderr", &host.log()?)?;
         host.stop().await?;
         check("stderr at the end", &std::fs::read_to_string(room.log_file())?)?;
-        for file in ["journal.jsonl", "plugins.json"] {
+        for file in
+            ["journal.jsonl", "plugins.json", "sources.json", "findings.json", "signals.json"]
+        {
             check(file, &state_file(&room, file)?)?;
         }
         for output in ["table", "json", "yaml"] {
             check("audit show", &told(&room, &["audit", "show", "-o", output])?)?;
+            let state = room.state().display().to_string();
+            let findings = printed(&room, &["findings", "-o", output, "--state", &state])?;
+            ensure!(findings.contains("misplaced-secret"), "{findings}");
+            check("findings", &findings)?;
             for secret in ["plain", "encoded", "refused", "not-base64", "quoted"] {
                 let object = format!("Secret/{secret}");
                 let text = told(&room, &["audit", "explain", &object, "-n", name, "-o", output])?;

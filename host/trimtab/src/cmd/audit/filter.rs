@@ -28,7 +28,8 @@ pub(super) struct FilterArgs {
     /// Passes that ended so, such as corrected or refused.
     #[arg(long)]
     outcome: Option<String>,
-    /// Lines of this type: intent, pass, prune, host, source, plugin, checkpoint, log.
+    /// Lines of this type: intent, pass, finding, prune, host, source, plugin, checkpoint,
+    /// log.
     #[arg(long = "type", value_name = "TYPE")]
     type_: Option<String>,
     /// Lines since then: RFC 3339, or how long ago (90s, 15m, 2h, 3d).
@@ -110,6 +111,7 @@ impl Filter {
             Event::Pass(pass) => Some(&pass.object),
             Event::Intent(intent) => Some(&intent.object),
             Event::Prune(prune) => Some(&prune.object),
+            Event::Finding(finding) => finding.object.as_ref(),
             _ => None,
         };
         let is = |wanted: &Option<String>, found: Option<&str>| {
@@ -148,6 +150,7 @@ fn type_of(event: &Event) -> &'static str {
         Event::Source(_) => "source",
         Event::Plugin(_) => "plugin",
         Event::Prune(_) => "prune",
+        Event::Finding(_) => "finding",
     }
 }
 
@@ -155,6 +158,7 @@ fn source_of(event: &Event) -> Option<&str> {
     match event {
         Event::Pass(pass) => Some(&pass.source),
         Event::Source(source) => Some(&source.source),
+        Event::Finding(finding) => finding.source.as_deref(),
         Event::Prune(prune) => Some(&prune.source),
         _ => None,
     }
@@ -184,8 +188,11 @@ fn has_actor(event: &Event, actor: &str) -> bool {
         .any(|manager| manager.name == actor)
 }
 
-/// A moment, as lines have it.
-fn time(text: &str) -> anyhow::Result<String> {
+/// A moment, as lines have it: RFC 3339, or how long ago.
+///
+/// # Errors
+/// It is neither.
+pub(crate) fn time(text: &str) -> anyhow::Result<String> {
     let wrong = || {
         format!(
             "{text:?} is no time: give RFC 3339 (2026-01-02T03:04:05Z), or how long ago (90s, 15m, 2h, 3d)"

@@ -3,9 +3,11 @@
 mod filter;
 mod told;
 
+pub(crate) use self::filter::time;
+
 use self::filter::Filter;
 use self::told::told;
-use crate::cli::OutputArgs;
+use crate::cli::{ClusterArgs, OutputArgs};
 use crate::journal::{self, Event, Line, SourceLine, Trust, Verdict};
 use crate::output::{self, Format};
 use clap::{Args, Subcommand};
@@ -79,6 +81,14 @@ pub(crate) struct Verify {
     /// count in any case.
     #[arg(long, value_name = "FILE")]
     checkpoints: Vec<PathBuf>,
+    /// The checkpoint that the host keeps in the cluster counts too: it is read from there.
+    #[arg(long)]
+    cluster: bool,
+    /// Namespace of the host's inventory, where it lies.
+    #[arg(long, value_name = "NAME", default_value = crate::made::NAMESPACE)]
+    inventory_namespace: String,
+    #[command(flatten)]
+    access: ClusterArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -146,6 +156,8 @@ fn story(sources: Vec<Line>, lines: Vec<Line>) -> Vec<Line> {
     for (at, line) in lines.iter().enumerate() {
         match line.event {
             Event::Intent(_) => open = Some(at),
+            // What is found is told while the pass ends.
+            Event::Finding(_) => {}
             _ => ends.extend(open.take()),
         }
     }
@@ -227,11 +239,51 @@ impl Verify {
             journal::public_key(key)?;
         }
         let mut copies = journal::own_copies(state);
-        copies.extend(self.checkpoints);
-        let trust = Trust { key: self.public_key, copies };
+        copies.extend(self.checkpoints.iter().cloned());
+        let in_cluster = match self.cluster {
+            true => Some(self.in_cluster()?),
+            false => None,
+        };
+        copies.extend(in_cluster.iter().map(|file| file.path().to_owned()));
+        let trust = Trust { key: self.public_key.clone(), copies };
         let verdict = journal::verify(journal::files_of(state)?, &trust)?;
         output::print(self.output.output, &verdict, || told_verdict(&verdict))?;
         Ok(u8::from(verdict.problem.is_some()))
+    }
+}
+
+impl Verify {
+    /// The checkpoints in the cluster that are by this host's key, as a file.
+    fn in_cluster(&self) -> anyhow::Result<tempfile::NamedTempFile> {
+        let key = match &self.public_key {
+            Some(key) => key.clone(),
+            None => journal::HostKey::open(&self.state.state)?.public().to_owned(),
+        };
+        let lines = crate::cli::runtime()?.block_on(async {
+            let server = crate::cmd::connect(&self.access).await?;
+            let (store, _events) =
+                trimtab_kube::Store::start(server, trimtab_kube::Options::default());
+            let lines = store.checkpoints(&self.inventory_namespace).await;
+            lines.map_err(|error| {
+                anyhow::anyhow!("the checkpoints in the cluster cannot be read: {error}")
+            })
+        })?;
+        let by_it = |line: &&String| match serde_json::from_str::<Line>(line) {
+            Ok(Line { event: Event::Checkpoint(checkpoint), .. }) => checkpoint.key == key,
+            // What is none any more is evidence.
+            _ => true,
+        };
+        let lines: Vec<&String> = lines.iter().filter(by_it).collect();
+        anyhow::ensure!(
+            !lines.is_empty(),
+            "namespace {} has no checkpoint by the key {key}: give the host's --inventory-namespace; a host writes one once it has made something",
+            self.inventory_namespace
+        );
+        let mut file = tempfile::Builder::new().prefix("checkpoint-in-the-cluster-").tempfile()?;
+        for line in lines {
+            std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes())?;
+        }
+        Ok(file)
     }
 }
 

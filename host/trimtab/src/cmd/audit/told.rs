@@ -30,8 +30,17 @@ pub(super) fn told(line: &Line) -> String {
             short(&prune.revision),
         ),
         Event::Host(host) => format!("{time}  host {} {}\n", host.event, host.message),
+        Event::Finding(finding) => format!("{time}  {}", finding.told()),
         Event::Source(source) if source.problems.is_empty() => {
-            format!("{time}  source {} at {}\n", source.source, short(&source.revision))
+            let by = source.author.as_ref().map(|it| format!(", by {it} as it says"));
+            let signer = source.signer.as_ref().map(|it| format!(", signed by {it}"));
+            format!(
+                "{time}  source {} at {}{}{}\n",
+                source.source,
+                short(&source.revision),
+                by.unwrap_or_default(),
+                signer.unwrap_or_default()
+            )
         }
         Event::Source(source) => {
             format!("{time}  source {} refused: {}\n", source.source, source.problems.join("; "))
