@@ -1,4 +1,4 @@
-//! The pass: one trip of one key, snapshot → compare → confirm → decide → gate → write → record.
+//! The pass: one trip of one key, snapshot → compare → confirm → decide → gate → review → write → record.
 //!
 //! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
@@ -11,12 +11,14 @@ use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
 use crate::denial::Accounts;
 use crate::failed::{not_confirmed, not_written};
-use crate::gate::{Change, Circumstances, Gated, Permit, Planned, Probe};
+use crate::gate::{Change, Circumstances, Draft, Gated, Permit, Planned, Probe};
 use crate::grant::{Power, Refusal};
 use crate::object::Live;
+use crate::policy::Policies;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::{Redactor, is_sensitive};
+use crate::review::{self, Reviewed};
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
 use crate::{
@@ -48,6 +50,8 @@ pub struct Bounds {
     pub resumed_from: Option<String>,
     /// What a person approved.
     pub approved: Approved,
+    /// Policies that review what is to be written.
+    pub policies: Policies,
     /// How the pass ends without that anything is looked at, where the caller knows it already.
     pub instead: Option<Outcome>,
 }
@@ -122,9 +126,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         stand_off(snapshot, record)?;
         let decision = self.decide(&shown, &real, record).await?;
         let known = self.circumstances(snapshot, left.as_ref());
-        let refused = rehearsal.refused.as_deref();
-        let permits = self.gate(power, snapshot, &decision, &known, refused, record).await?;
-        self.write(snapshot, &shown, &real, permits, record).await
+        let found = Found { differences: &real, known, refused: rehearsal.refused.as_deref() };
+        let passed = self.gate(power, snapshot, &decision, &found, record).await?;
+        self.write(snapshot, &shown, &real, passed, record).await
     }
 
     /// `judged` is what the plugin sees; who wrote what is read from the snapshot itself.
@@ -263,28 +267,29 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         power: &Power,
         snapshot: &Snapshot,
         decision: &Decision,
-        known: &Circumstances<'_>,
-        refused: Option<&str>,
+        found: &Found<'_>,
         record: &mut Record,
-    ) -> Result<Vec<Permit>, Outcome> {
+    ) -> Result<Passed, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
-        let gated = gate::gate(power, snapshot, decision, known);
-        let Gated { permits, planned, refusals, findings, left } =
+        let gated = gate::gate(power, snapshot, decision, &found.known);
+        let Gated { permits, planned, drafts, refusals, findings, left } =
             gated.map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.findings.extend(findings);
         record.planned = planned;
         record.refusals = refusals;
         self.tell_losses(snapshot, record).await;
         if let Some(message) =
-            refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
+            found.refused.filter(|_| record.planned.iter().any(Planned::is_plain_apply))
         {
             return Err(Outcome::Rejected(message.to_owned()));
         }
+        let reviewed = self.review(snapshot, found.differences, drafts, record).await?;
         if !permits.is_empty() {
             self.bounds.approved.lets(&snapshot.desired.terms.approval, record)?;
-            return self.within_budget(&record.planned).map(|()| permits);
+            self.within_budget(&record.planned)?;
+            return Ok(Passed { permits, reviewed });
         }
         Err(match (record.planned.is_empty(), record.refusals.is_empty()) {
             (false, _) => Outcome::Observed,
@@ -293,6 +298,21 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 Outcome::Left(left.unwrap_or_else(|| "the plugin asks for nothing".into()))
             }
         })
+    }
+
+    /// Asks the policies, whether or not it is written: what observes shows what they would say.
+    async fn review(
+        &self,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+        drafts: Vec<Draft>,
+        record: &mut Record,
+    ) -> Result<Vec<Reviewed>, Outcome> {
+        let (policies, opinions) = (&self.bounds.policies, &mut record.reviews);
+        let reviewed =
+            review::before_writes(policies, self.redactor, snapshot, differences, drafts, opinions);
+        let denied = reviewed.await;
+        denied.map_err(|denied| Outcome::Denied { reason: denied.reason, failed: denied.failed })
     }
 
     /// Takes what is going to be written out of the budgets, before any of it is written.
@@ -343,15 +363,25 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         snapshot: &Snapshot,
         shown: &Snapshot,
         differences: &[Difference],
-        permits: Vec<Permit>,
+        Passed { permits, reviewed }: Passed,
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
         let start = self.clock.elapsed();
         let mut now = snapshot.clone();
         let mut created = false;
+        let mut first = Some(reviewed);
         for permit in &permits {
-            let changes = permit.changes(snapshot, &now);
-            for change in changes.map_err(|text| fault(PluginFault::Invalid(text)))? {
+            let drafts = permit.drafts(snapshot, &now);
+            let drafts = drafts.map_err(|text| fault(PluginFault::Invalid(text)))?;
+            // Those of the first permit are what was reviewed; after a write the others are new.
+            let reviewed = match first.take() {
+                Some(mut reviewed) => {
+                    reviewed.truncate(drafts.len());
+                    reviewed
+                }
+                None => self.review(&now, differences, drafts, record).await?,
+            };
+            for change in reviewed.into_iter().map(gate::change) {
                 judgeable(&now)?;
                 let written = self.write_one(&now, &change, record).await;
                 record.timings.write = self.clock.elapsed() - start;
@@ -417,6 +447,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
     }
 }
 
+/// What may be written, and the reviews of all its changes over the object as it was judged.
+struct Passed {
+    permits: Vec<Permit>,
+    reviewed: Vec<Reviewed>,
+}
+
 /// What the object is after a write, which the record keeps.
 fn after(written: Written, record: &mut Record) -> Live {
     record.after = Some(written);
@@ -425,6 +461,15 @@ fn after(written: Written, record: &mut Record) -> Live {
         (_, Some(object)) => Live::Present(object),
         _ => Live::Unknown("the answer to the write is no object with a UID".into()),
     }
+}
+
+/// What the gate is told beside the decision.
+struct Found<'v> {
+    /// What really differs.
+    differences: &'v [Difference],
+    known: Circumstances<'v>,
+    /// Why the server refuses to apply desired, if it does.
+    refused: Option<&'v str>,
 }
 
 /// What came of the dry run, if there was one.
@@ -493,6 +538,7 @@ fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         differences: Vec::new(),
         planned: Vec::new(),
         refusals: Vec::new(),
+        reviews: Vec::new(),
         findings: Vec::new(),
         conditions: Vec::new(),
         look_again: None,

@@ -218,6 +218,12 @@ impl Redactor {
         text.contains(HIDDEN)
     }
 
+    /// A name or path of a plugin's making: all hidden where it holds a value.
+    pub(crate) fn name(&self, name: String) -> String {
+        let holds = self.values.iter().any(|value| name.contains(&**value));
+        if holds { HIDDEN.to_owned() } else { name }
+    }
+
     /// This outcome as it may be shown.
     pub fn outcome(&self, kind: &GroupKind, outcome: Outcome) -> Outcome {
         match outcome {

@@ -3,7 +3,7 @@
 //! object. Both are writes of the host's own accord: no plugin is asked, the gate and the budget
 //! are.
 
-use super::{Rehearsal, World};
+use super::{Found, Rehearsal, World};
 use crate::decision::{Action, Decision, Finding, Severity};
 use crate::failed::not_confirmed;
 use crate::gate;
@@ -45,8 +45,9 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let decision = Decision { actions: vec![Action::Adopt], ..Decision::default() };
         let left = rehearsal.left().map_err(Outcome::Unknown)?;
         let known = self.circumstances(snapshot, left.as_ref());
-        match self.gate(power, snapshot, &decision, &known, None, record).await {
-            Ok(permits) => self.write(snapshot, shown, &[], permits, record).await,
+        let found = Found { differences: &[], known, refused: None };
+        match self.gate(power, snapshot, &decision, &found, record).await {
+            Ok(passed) => self.write(snapshot, shown, &[], passed, record).await,
             Err(Outcome::Refused) => {
                 let refusals = std::mem::take(&mut record.refusals);
                 let why: Vec<String> = refusals.iter().map(ToString::to_string).collect();
@@ -81,6 +82,10 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             }
         };
         record.planned.extend(carried.planned);
+        let reviewed = match self.review(snapshot, &[], carried.drafts, record).await {
+            Ok(reviewed) => reviewed,
+            Err(outcome) => return outcome,
+        };
         if carried.permits.is_empty() {
             record.findings.push(warning("stale-managed-fields", text));
             return Outcome::Observed;
@@ -88,16 +93,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         if let Err(over) = self.within_budget(&record.planned) {
             return over;
         }
-        for permit in &carried.permits {
-            let changes = match permit.changes(snapshot, snapshot) {
-                Ok(changes) => changes,
-                Err(text) => return Outcome::Unknown(text),
-            };
-            for change in &changes {
-                match self.write_one(snapshot, change, record).await {
-                    Ok(written) => record.after = Some(written),
-                    Err(outcome) => return outcome,
-                }
+        // One permit, whose changes these are.
+        for change in reviewed.into_iter().map(gate::change) {
+            match self.write_one(snapshot, &change, record).await {
+                Ok(written) => record.after = Some(written),
+                Err(outcome) => return outcome,
             }
         }
         Outcome::Waiting(format!(

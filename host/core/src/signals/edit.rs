@@ -309,6 +309,8 @@ pub(super) mod samples {
             differences: Vec::new(),
             planned: Vec::new(),
             refusals: Vec::new(),
+            reviews: vec![],
+            reviews: vec![],
             findings: Vec::new(),
             conditions: Vec::new(),
             look_again: None,
