@@ -32,11 +32,14 @@
 mod decision;
 mod difference;
 mod generic;
+mod reason;
 mod reconciler;
 mod snapshot;
 
 pub mod log;
 pub mod lookup;
+pub mod pods;
+pub mod rules;
 pub mod usual;
 
 #[cfg(target_arch = "wasm32")]
@@ -48,6 +51,7 @@ pub mod testing;
 pub use decision::{Action, Condition, ConditionStatus, Decision, Finding, Severity, Verdict};
 pub use difference::{Comparison, Difference, DifferenceKind, NoComparison, Unknown};
 pub use generic::compare;
+pub use reason::Reason;
 pub use reconciler::Reconciler;
 pub use snapshot::{ObjectId, Snapshot};
 pub use usual::{decide, decide_without};
