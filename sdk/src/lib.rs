@@ -23,6 +23,9 @@
 //! Both functions have a default that is right for most types: [`compare`] and [`decide`]. A plugin
 //! writes what is special about its type, and calls them for the rest.
 //!
+//! A [`Policy`] is the other thing that a plugin can be: it is shown a [`Review`] and says whether
+//! that may be. It is handed to [`export_policy!`]; one crate may do both.
+//!
 //! There is no clock but [`Snapshot::now_ms`], no randomness, no file and no network. Reads of
 //! related objects go through [`lookup::get`], lines for the host's log through [`log`].
 //!
@@ -32,8 +35,10 @@
 mod decision;
 mod difference;
 mod generic;
+mod policy;
 mod reason;
 mod reconciler;
+mod review;
 mod snapshot;
 
 pub mod log;
@@ -51,8 +56,10 @@ pub mod testing;
 pub use decision::{Action, Condition, ConditionStatus, Decision, Finding, Severity, Verdict};
 pub use difference::{Comparison, Difference, DifferenceKind, NoComparison, Unknown};
 pub use generic::compare;
+pub use policy::{Policy, ReviewVerdict};
 pub use reason::Reason;
 pub use reconciler::Reconciler;
+pub use review::{ActionKind, Planned, Point, Provenance, Review};
 pub use snapshot::{ObjectId, Snapshot};
 pub use usual::{decide, decide_without};
 
@@ -74,6 +81,24 @@ macro_rules! export {
             // The mistake shows natively as well.
             const fn reconciles<T: $crate::Reconciler>() {}
             reconciles::<$plugin>();
+        };
+    };
+}
+
+/// Makes a policy of a type that implements [`Policy`]: once in a crate, at its top level, alone or
+/// beside [`export!`]. Natively it does nothing, so that the same crate can be tested.
+#[macro_export]
+macro_rules! export_policy {
+    ($policy:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            type Exported = $crate::guest::ExportedPolicy<$policy>;
+    $crate::guest::policy_bindings::export_policy!(Exported with_types_in $crate::guest::policy_bindings);
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: () = {
+            const fn reviews<T: $crate::Policy>() {}
+            reviews::<$policy>();
         };
     };
 }

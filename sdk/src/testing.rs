@@ -23,7 +23,12 @@
 //!
 //! The expectation has one line for each difference (`KIND PATH DESIRED <- LIVE`), action and
 //! finding; indentation does not count. `in-sync`, `invalid: HOW`, `unknown: WHY` and `defer TIME: WHY` stand for
-//! themselves. `trimtab plugin test` runs the same kind of case in the sandbox.
+//! themselves. `trimtab plugin test` runs the same kind of case in the sandbox. A policy has
+//! [`ReviewCase`].
+
+mod review;
+
+pub use review::ReviewCase;
 
 use crate::lookup::{LookupError, Related};
 use crate::snapshot::Parts;

@@ -14,8 +14,20 @@ mod tests;
 pub use reference::{NoReference, Reference};
 
 use settings::Settings;
-use trimtab_sdk::rules::Reasons;
-use trimtab_sdk::{ObjectId, Path, Step, Value, pods};
+use trimtab_sdk::rules::{self, Reasons};
+use trimtab_sdk::{ObjectId, Path, Policy, Review, ReviewVerdict, Step, Value, pods};
+
+/// The policy.
+pub struct Images;
+
+impl Policy for Images {
+    fn review(request: &Review<'_>) -> ReviewVerdict {
+        let Some(object) = rules::written(request) else { return ReviewVerdict::Allow };
+        review(request.id(), object, request.configuration()).into()
+    }
+}
+
+trimtab_sdk::export_policy!(Images);
 
 /// Reviews one object under a configuration.
 pub fn review(id: &ObjectId<'_>, object: &Value<'_>, configuration: &Value<'_>) -> Reasons {

@@ -14,8 +14,20 @@ mod tests;
 pub use controls::{CONTROLS, Control, Level, NEWEST, broken};
 
 use settings::Settings;
-use trimtab_sdk::rules::Reasons;
-use trimtab_sdk::{ObjectId, Value, pods};
+use trimtab_sdk::rules::{self, Reasons};
+use trimtab_sdk::{ObjectId, Policy, Review, ReviewVerdict, Value, pods};
+
+/// The policy.
+pub struct PodSecurity;
+
+impl Policy for PodSecurity {
+    fn review(request: &Review<'_>) -> ReviewVerdict {
+        let Some(object) = rules::written(request) else { return ReviewVerdict::Allow };
+        review(request.id(), object, request.configuration()).into()
+    }
+}
+
+trimtab_sdk::export_policy!(PodSecurity);
 
 /// Reviews one object under a configuration.
 pub fn review(id: &ObjectId<'_>, object: &Value<'_>, configuration: &Value<'_>) -> Reasons {

@@ -1,6 +1,7 @@
-//! The edge of the sandbox: an author's [`Reconciler`] behind the contract's exports.
+//! The edge of the sandbox: an author's [`Reconciler`] behind the contract's exports; `policy.rs`
+//! does the same for a policy.
 //!
-//! Exists for wasm32 alone. `bindings.rs` is generated, `bump.rs` is the allocator, `convert.rs`
+//! Exists for wasm32 alone. `bindings.rs` and `policy_bindings.rs` are generated, `bump.rs` is the allocator, `convert.rs`
 //! turns the SDK's values into the contract's, `memcmp.rs` is what the target lacks.
 
 pub mod bindings;
@@ -8,6 +9,10 @@ pub mod bindings;
 mod bump;
 mod convert;
 mod memcmp;
+mod policy;
+pub mod policy_bindings;
+
+pub use policy::ExportedPolicy;
 
 use crate::log::Level;
 use crate::lookup::{LookupError, Related};

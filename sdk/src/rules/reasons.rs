@@ -1,7 +1,7 @@
 //! What the rules of a policy found, on its way to a verdict.
 
 use super::Bad;
-use crate::{Path, Reason};
+use crate::{Path, Reason, ReviewVerdict};
 
 /// What a rule does about what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -53,5 +53,11 @@ impl From<Bad> for Reasons {
         let reason =
             Reason::new("configuration", format!("{bad}; nothing is allowed until it is mended"));
         Self { denied: vec![reason], warned: Vec::new() }
+    }
+}
+
+impl From<Reasons> for ReviewVerdict {
+    fn from(reasons: Reasons) -> Self {
+        Self::of(reasons.denied, reasons.warned)
     }
 }
