@@ -82,6 +82,11 @@ impl<'v, 'a> Template<'v, 'a> {
         self.value.get("spec")
     }
 
+    /// The template's own `metadata`, where it is stated.
+    pub fn metadata(&self) -> Option<&'v Value<'a>> {
+        self.value.get("metadata")
+    }
+
     /// The pod's annotations by name.
     pub fn annotations(&self) -> impl Iterator<Item = (&'v str, &'v Value<'a>)> + use<'v, 'a> {
         let annotations = self.value.at(&["metadata", "annotations"]).and_then(Value::as_object);
