@@ -204,7 +204,7 @@ impl Tally {
             "too many of the generated pods are none: {invalid:#?}"
         );
         ensure!(
-            admitted > 100 && refused > 100,
+            *admitted > 100 && *refused > 100,
             "one-sided: {admitted} admitted, {refused} refused"
         );
         for control in CONTROLS {
