@@ -17,7 +17,7 @@ use trimtab_plugin_policy_pod_security::{CONTROLS, Level, NEWEST, broken};
 use trimtab_system_tests::{Api, Cluster, Failure};
 
 /// Pods in `make test`.
-const PODS: usize = 400;
+const PODS: usize = 500;
 /// The seed, where none is given.
 const SEED: u64 = 20_261_201;
 
