@@ -113,10 +113,10 @@ fn bits(text: &str) -> f64 {
     counts.iter().filter(|count| **count > 0).map(share).sum()
 }
 
-/// Names with values in a text of several lines, as in properties, YAML, JSON and shell: each value's
-/// name, and where it is.
+/// Names with values in a text, as in properties, YAML, JSON, shell and connection strings: one in each
+/// line, or up to a `;`.
 pub(crate) fn assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().filter_map(|line| {
+    text.split(['\n', ';']).filter_map(|line| {
         let (name, value) = line.split_once(['=', ':'])?;
         let name = name.trim().trim_start_matches("export ").trim_matches(['"', '\'', '-', ' ']);
         let value = value.trim().trim_end_matches([',', ';']).trim_matches(['"', '\'']);
@@ -190,9 +190,19 @@ mod tests {
 
     #[test]
     fn assignments_are_found_in_what_files_look_like() {
-        let text =
-            "# comment\nexport A=1\nb.c: \"2\",\n  \"d\": 'e'\n- f: g\nno assignment\nhttp://x: y";
+        let text = "# comment\nexport A=1\nb.c: \"2\",\n  \"d\": 'e'\n- f: g\nno assignment\nhttp://x: y\nServer=s;Pwd=p";
         let found: Vec<_> = assignments(text).collect();
-        assert_eq!(found, [("A", "1"), ("b.c", "2"), ("d", "e"), ("f", "g"), ("http", "//x: y")]);
+        assert_eq!(
+            found,
+            [
+                ("A", "1"),
+                ("b.c", "2"),
+                ("d", "e"),
+                ("f", "g"),
+                ("http", "//x: y"),
+                ("Server", "s"),
+                ("Pwd", "p")
+            ]
+        );
     }
 }

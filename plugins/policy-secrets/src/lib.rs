@@ -126,19 +126,18 @@ impl Search<'_> {
         if found == 0
             && bare.len() >= LEAST_ENCODED
             && let Some(decoded) = decode_base64(bare)
+            && self.shapes(&String::from_utf8_lossy(&decoded), ", in base64") > 0
         {
-            if self.shapes(&String::from_utf8_lossy(&decoded), ", in base64") > 0 {
-                return;
-            }
+            return;
         }
         if found > 0 {
             return;
         }
-        if !text.contains('\n') && guess::speaks_of_a_secret(name) && guess::looks_random(text) {
+        if !text.contains('\n') && guess::looks_random(text) && guess::speaks_of_a_secret(name) {
             return self.guess(name, text);
         }
         for (name, value) in guess::assignments(text) {
-            if guess::speaks_of_a_secret(name) && guess::looks_random(value) {
+            if guess::looks_random(value) && guess::speaks_of_a_secret(name) {
                 self.guess(name, value);
             }
         }
