@@ -34,6 +34,7 @@ mod quarantine;
 mod rbac;
 mod schemas;
 mod secrets;
+mod shipped_policies;
 mod signing;
 mod sources;
 mod succession;
