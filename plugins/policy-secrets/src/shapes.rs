@@ -68,8 +68,8 @@ impl Body {
 /// Name, prefix, what follows it, and how many of that at least and at most.
 type Token = (&'static str, &'static str, Body, usize, usize);
 
-/// Longer than any token is.
-const ANY: usize = 4096;
+/// No bound: all that follows belongs to it.
+const ANY: usize = usize::MAX;
 
 const TOKENS: [Token; 66] = [
     ("age-key", "AGE-SECRET-KEY-1", Body::Upper, 58, 58),
@@ -152,17 +152,26 @@ const FIRST: [bool; 256] = {
     first
 };
 
-/// Everything that a text shows by its shape, in its order.
+/// Everything that a text shows by its shape, in its order. Takes time in proportion to the text,
+/// whatever is in it.
 pub fn find(text: &str) -> Vec<Found> {
     let mut found = private_keys(text);
     found.extend(url_passwords(text));
     let bytes = text.as_bytes();
     let mut at = 0;
+    // Up to here no JSON web token begins: one try decides for all of a run of its characters.
+    let mut no_web_token = 0;
     while let Some(byte) = bytes.get(at) {
         let begins = at == 0 || !bytes.get(at - 1).is_some_and(|byte| is_word(*byte));
         if begins && FIRST[usize::from(*byte)] {
             let rest = bytes.get(at..).unwrap_or_default();
-            if let Some((shape, length)) = token(rest).or_else(|| web_token(rest)) {
+            let mut is = token(rest);
+            if is.is_none() && at >= no_web_token && rest.starts_with(b"eyJ") {
+                let (run, length) = web_token(rest);
+                no_web_token = at + run;
+                is = length.map(|length| ("json-web-token", length));
+            }
+            if let Some((shape, length)) = is {
                 if !is_placeholder(text.get(at..at + length).unwrap_or_default()) {
                     found.push(Found { shape, class: Class::Token, range: at..at + length });
                 }
@@ -210,7 +219,8 @@ fn is_word(byte: u8) -> bool {
 fn token(rest: &[u8]) -> Option<(&'static str, usize)> {
     TOKENS.iter().find_map(|(name, prefix, body, least, most)| {
         let after = rest.strip_prefix(prefix.as_bytes())?;
-        let length = after.iter().take_while(|byte| body.has(**byte)).count();
+        let bounded = after.iter().take(most.saturating_add(1));
+        let length = bounded.take_while(|byte| body.has(**byte)).count();
         // A dot, a dash or a slash at the end is the sentence's and not the token's.
         let tail = after.get(..length)?.iter().rev();
         let length = length - tail.take_while(|byte| matches!(byte, b'.' | b'-' | b'/')).count();
@@ -219,56 +229,66 @@ fn token(rest: &[u8]) -> Option<(&'static str, usize)> {
     })
 }
 
-/// A JSON web token: three parts of base64url, the first two of which are JSON objects.
-fn web_token(rest: &[u8]) -> Option<(&'static str, usize)> {
+/// A JSON web token: three parts of base64url, the first two of which are JSON objects. Gives the length
+/// of the first part, and that of the whole if it is one.
+fn web_token(rest: &[u8]) -> (usize, Option<usize>) {
     const LEAST: usize = 10;
     let part = |from: usize| {
         let rest = rest.get(from..).unwrap_or_default();
         rest.iter().take_while(|byte| Body::Url.has(**byte)).count()
     };
-    let begins = |from: usize| rest.get(from..).is_some_and(|rest| rest.starts_with(b"eyJ"));
     let dot = |at: usize| rest.get(at) == Some(&b'.');
     let head = part(0);
+    let second = rest.get(head + 1..).unwrap_or_default();
+    if !dot(head) || !second.starts_with(b"eyJ") {
+        return (head, None);
+    }
     let claims = part(head + 1);
     let signature = part(head + claims + 2);
-    let is = begins(0) && dot(head) && begins(head + 1) && dot(head + 1 + claims);
     let long = [head, claims, signature].iter().all(|length| *length >= LEAST);
-    (is && long).then_some(("json-web-token", head + claims + signature + 2))
+    let is = dot(head + 1 + claims) && long;
+    (head, is.then_some(head + claims + signature + 2))
 }
 
 /// Private keys by the line that they begin with, plain or encoded in base64 as a whole.
 fn private_keys(text: &str) -> Vec<Found> {
     const BEGINS: &str = "-----BEGIN ";
+    const PUTTY: &str = "PuTTY-User-Key-File-";
     /// How a key that is encoded once more begins.
     const ENCODED: &str = "LS0tLS1CRUdJTi";
-    let found =
-        |range: Range<usize>| Found { shape: "private-key", class: Class::PrivateKey, range };
+    /// Labels are shorter.
+    const LABEL: usize = 64;
     let mut all = Vec::new();
-    for (at, _) in text.match_indices(BEGINS) {
-        let rest = text.get(at..).unwrap_or_default();
-        let label = rest.get(BEGINS.len()..).unwrap_or_default();
-        let label = label.split("-----").next().unwrap_or_default();
-        if label.len() < 64
-            && (label.ends_with("PRIVATE KEY") || label.ends_with("PRIVATE KEY BLOCK"))
-        {
-            let end = rest.find("-----END ").unwrap_or(rest.len());
-            all.push(found(at..at + end));
+    let mut push =
+        |range| all.push(Found { shape: "private-key", class: Class::PrivateKey, range });
+    let mut at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find(BEGINS)) {
+        let start = at + next;
+        let rest = text.get(start + BEGINS.len()..).unwrap_or_default();
+        let label = rest.split("-----").next().unwrap_or_default();
+        let ends = label.ends_with("PRIVATE KEY") || label.ends_with("PRIVATE KEY BLOCK");
+        at = start + BEGINS.len();
+        if label.len() < LABEL && ends {
+            at += rest.find("-----END ").unwrap_or(rest.len());
+            push(start..at);
         }
     }
-    for (at, _) in text.match_indices("PuTTY-User-Key-File-") {
-        all.push(found(at..text.len()));
+    if let Some(start) = text.find(PUTTY) {
+        push(start..text.len());
     }
-    for (at, _) in text.match_indices(ENCODED) {
-        let rest = text.get(at..).unwrap_or_default();
+    at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find(ENCODED)) {
+        let start = at + next;
+        let rest = text.get(start..).unwrap_or_default();
         let length = rest.bytes().take_while(|byte| Body::Base64.has(*byte)).count();
-        let run = rest.get(..length).unwrap_or_default();
-        let whole = run.trim_end_matches('=');
+        let run = rest.get(..length).unwrap_or_default().trim_end_matches('=');
         // Padding may be missing: only whole groups count.
-        let whole = whole.get(..whole.len() / 4 * 4).unwrap_or_default();
+        let whole = run.get(..run.len() / 4 * 4).unwrap_or_default();
         let decoded = trimtab_sdk::comparison::decode_base64(whole).unwrap_or_default();
         if String::from_utf8_lossy(&decoded).contains("PRIVATE KEY") {
-            all.push(found(at..at + length));
+            push(start..start + length);
         }
+        at = start + length;
     }
     all
 }

@@ -260,6 +260,33 @@ fn an_object_full_of_secrets_is_told_within_bounds() {
 }
 
 #[test]
+fn a_text_that_is_made_to_take_long_takes_time_in_proportion_to_its_length() {
+    // In the square of their length these would take very long.
+    const LENGTH: usize = 1 << 18;
+    for piece in [
+        "xoxb-",
+        "sk-ant-",
+        "eyJ-",
+        "eyJ.",
+        "eyJa.eyJ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN ",
+        "LS0tLS1CRUdJTi",
+        "LS0tLS1CRUdJTi.",
+        "PuTTY-User-Key-File-",
+        "://",
+        "://a:b",
+        "a:b@",
+        "password=",
+        "AKIA-",
+    ] {
+        let text = piece.repeat(LENGTH / piece.len());
+        find(&text);
+        ReviewCase::new().desired(config_map("token", &text)).run::<Secrets>();
+    }
+}
+
+#[test]
 fn no_number_of_warnings_crowds_out_a_denial() {
     let lines: String = (0..100).map(|_| format!("password={}\n", body(ALNUM, 24))).collect();
     let object = config_map("a", &lines);
