@@ -7,7 +7,8 @@
 CARGO ?= cargo
 # Said to each command, whatever the caller's own cargo configuration names.
 TARGET := --target-dir target
-PLUGINS := generic workloads networking config access extension storage scaling tenancy
+PLUGINS := generic workloads networking config access extension storage scaling tenancy \
+	policy-pod-security policy-images policy-required policy-protected policy-secrets
 
 .PHONY: build demo test bench fmt clean host plugins cases
 .DEFAULT_GOAL := build

@@ -43,6 +43,8 @@ mod snapshot;
 
 pub mod log;
 pub mod lookup;
+pub mod pods;
+pub mod rules;
 pub mod usual;
 
 #[cfg(target_arch = "wasm32")]

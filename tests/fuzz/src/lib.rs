@@ -15,6 +15,7 @@ mod grants;
 mod guest;
 mod json;
 mod manifests;
+mod policies;
 mod signatures;
 mod watch;
 mod words;
@@ -29,6 +30,7 @@ pub use grants::grants;
 pub use guest::guest;
 pub use json::json;
 pub use manifests::manifests;
+pub use policies::policies;
 pub use signatures::signatures;
 pub use watch::watch;
 pub use words::words;
@@ -38,7 +40,7 @@ pub use words::words;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("compare", compare),
     ("component", component),
     ("config", config),
@@ -47,6 +49,7 @@ pub const TARGETS: [Target; 11] = [
     ("guest", guest),
     ("json", json),
     ("manifests", manifests),
+    ("policies", policies),
     ("signatures", signatures),
     ("watch", watch),
     ("words", words),

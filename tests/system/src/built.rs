@@ -34,14 +34,18 @@ impl Built {
         Ok(built)
     }
 
-    /// Every plugin of ours by name: the crates under `plugins/`.
+    /// Every plugin of ours that reconciles, by name: the crates under `plugins/` that are no
+    /// policies.
     ///
     /// # Errors
     /// The folder cannot be read.
     pub fn ours() -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(workspace().join("plugins"))? {
-            names.push(entry?.file_name().to_string_lossy().into_owned());
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if !name.starts_with("policy-") {
+                names.push(name);
+            }
         }
         names.sort();
         Ok(names)

@@ -196,7 +196,8 @@ fn the_largest_objects_that_a_cluster_holds_fit_in_the_guests_memory() {
 #[test]
 fn no_two_of_our_plugins_claim_one_kind() {
     let mut claims: Vec<String> = Vec::new();
-    for name in &ours() {
+    // Policies review what others serve.
+    for name in ours().iter().filter(|name| !name.starts_with("policy-")) {
         for claim in &built(name).inspection.manifest.claims {
             assert!(!claims.contains(&claim.to_string()), "{name} claims {claim} as another does");
             claims.push(claim.to_string());
