@@ -38,3 +38,4 @@ mod sources;
 mod succession;
 mod typed;
 mod whole_loop;
+mod year;

@@ -16,7 +16,7 @@ mod judge;
 mod mutate;
 mod others;
 mod pairs;
-mod random;
+pub(crate) mod random;
 mod schema;
 mod seeds;
 mod tally;

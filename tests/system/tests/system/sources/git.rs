@@ -2,50 +2,12 @@
 
 use super::{configure, done, listed, map, map_id, namespace, trimtab, until_listed};
 use crate::world::{Test, pass, run, shared};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use trimtab_system_tests::Room;
-
-/// A repository made by Git itself.
-struct Repository(PathBuf);
-
-impl Repository {
-    fn new(folder: &Path) -> Result<Self> {
-        std::fs::create_dir(folder)?;
-        let repository = Self(folder.to_owned());
-        repository.git(&["init", "--quiet", "--initial-branch", "main"])?;
-        Ok(repository)
-    }
-
-    fn git(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new("git")
-            .current_dir(&self.0)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
-            .args(arguments)
-            .output()?;
-        if !output.status.success() {
-            bail!("git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
-
-    /// Commits this file; the commit's id.
-    fn commit(&self, file: &str, text: &str) -> Result<String> {
-        let path = self.0.join(file);
-        std::fs::create_dir_all(path.parent().unwrap_or(&self.0))?;
-        std::fs::write(path, text)?;
-        self.git(&["add", "-A"])?;
-        self.git(&["commit", "--quiet", "-m", file])?;
-        self.git(&["rev-parse", "HEAD"])
-    }
-}
+use trimtab_system_tests::{Repository, Room};
 
 fn follow(room: &mut Room, repository: &Repository) -> Result<()> {
-    let url = repository.0.display();
+    let url = repository.folder().display();
     configure(
         room,
         &format!(
@@ -85,7 +47,7 @@ fn a_commit_is_applied_at_once_when_somebody_asks_and_the_last_one_survives_a_re
         ensure!(said.err.contains(&second), "{}", said.err);
         host.stop().await?;
 
-        std::fs::rename(&repository.0, room.path().join("away"))?;
+        std::fs::rename(repository.folder(), room.path().join("away"))?;
         cluster.user("bob")?.merge(&one, &json!({"data": {"value": "bobs"}})).await?;
         let mark = room.journal().mark()?;
         let mut host = room.start()?;
