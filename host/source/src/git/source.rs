@@ -179,7 +179,7 @@ impl Source for Git {
         let id = ObjectId::from_hex(revision.id.as_bytes())
             .map_err(|_| state(format!("{} is no commit", revision.id)))?;
         let repo = self.mirror.open(&self.options).map_err(|fault| self.fault(fault))?;
-        judge::accept(&repo, id, &self.options, &self.memory)
+        judge::accept(&repo, id, &self.options, &self.before())
             .map_err(|judged| self.not_taken(judged).unwrap_or_else(|reason| self.corrupt(reason)))
     }
 }
@@ -237,12 +237,15 @@ impl Git {
         tip: ObjectId,
     ) -> Result<Result<Revision, SourceError>, String> {
         let commit = commit(repo, tip)?;
-        let elsewhere = *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = Before { memory: &self.memory, elsewhere };
-        match judge::judge(repo, tip, commit, &self.options, &before) {
+        match judge::judge(repo, tip, commit, &self.options, &self.before()) {
             Ok(signer) => self.revision(repo, commit, signer),
             Err(judged) => self.not_taken(judged).map(Err),
         }
+    }
+
+    fn before(&self) -> Before<'_> {
+        let elsewhere = *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        Before { memory: &self.memory, elsewhere }
     }
 
     /// As whoever reads the source is told. The error is a broken mirror's.

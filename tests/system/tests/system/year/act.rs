@@ -344,9 +344,8 @@ impl Year<'_> {
 
     /// Resumes what is suspended; nothing of it was written meanwhile.
     pub(super) async fn resume(&mut self) -> Result<String> {
-        for source in 0..2 {
+        for (source, name) in SOURCES.into_iter().enumerate() {
             let Some(mark) = self.suspended[source] else { continue };
-            let name = SOURCES[source];
             for line in self.lines()?.iter().skip(mark) {
                 let written = matches!(line.outcome(), "created" | "corrected")
                     || line.kind() == "prune" && line.0["step"] == "deleting";

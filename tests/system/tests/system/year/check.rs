@@ -305,7 +305,8 @@ fn is_as_declared(id: &Id, object: &Value, value: usize) -> Result<()> {
     let label = &object["metadata"]["labels"][VALUE];
     ensure!(*label == format!("v{value}"), "{id} is {label} and not v{value}");
     if id.kind == "ConfigMap" {
-        ensure!(object["data"][VALUE] == value.to_string(), "{id}: {}", object["data"]);
+        let text = object["data"][VALUE].as_str();
+        ensure!(text == Some(&*value.to_string()), "{id}: {}", object["data"]);
     }
     Ok(())
 }
