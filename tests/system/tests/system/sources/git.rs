@@ -4,7 +4,7 @@ use super::{configure, done, listed, map, map_id, namespace, trimtab, until_list
 use crate::world::{Test, pass, run, shared};
 use anyhow::{Result, ensure};
 use serde_json::json;
-use trimtab_system_tests::{Repository, Room};
+use trimtab_system_tests::{PATIENCE, Repository, Room, until};
 
 fn follow(room: &mut Room, repository: &Repository) -> Result<()> {
     let url = repository.folder().display();
@@ -57,6 +57,31 @@ fn a_commit_is_applied_at_once_when_somebody_asks_and_the_last_one_survives_a_re
             it["fromBefore"] == true && it["revision"] == second.as_str()
         })
         .await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_asked_while_the_host_starts_is_answered() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let mut room = cluster.room("src-asked")?.with_generic()?;
+        let repository = Repository::new(&room.path().join("repository"))?;
+        let id = repository.commit("clusters/prod/maps.yaml", &namespace("src-asked"))?;
+        follow(&mut room, &repository)?;
+        for _ in 0..5 {
+            let host = room.start()?;
+            let lock = room.state().join("lock");
+            let held = async || -> Result<()> {
+                let lock = std::fs::File::open(&lock)?;
+                ensure!(lock.try_lock().is_err(), "no host holds it yet");
+                Ok(())
+            };
+            until("the host holds its state directory", PATIENCE, held).await?;
+            let said = done(&room, &["source", "sync", "infra", "--timeout", "40"])?;
+            ensure!(said.contains(&id), "{said}");
+            host.kill()?;
+        }
         Ok(())
     })
 }

@@ -33,7 +33,7 @@ impl Year<'_> {
             43..=47 => ("mass removal", self.remove_many()),
             48..=50 => ("rewind", self.step_back()),
             51..=53 => ("force-push", self.force_push()),
-            54..=58 => ("allow a step back", self.allow()),
+            54..=58 => ("allow a step back", self.allow().await),
             59..=63 => ("line", self.line()),
             64..=69 => ("kill", self.kill(false)),
             70..=71 => ("kill and corrupt the mirror", self.kill(true)),
@@ -228,12 +228,12 @@ impl Year<'_> {
     }
 
     /// A person lets a source take what the branch has now, whatever that is.
-    fn allow(&mut self) -> Result<String> {
+    async fn allow(&mut self) -> Result<String> {
         let source = self.random.below(2);
         let head = self.history.head;
         self.history.allowed.insert((source, head));
         let id = self.history.head().id.clone();
-        let (done, text) = self.source(&["allow", SOURCES[source], &id])?;
+        let (done, text) = self.source(&["allow", SOURCES[source], &id]).await?;
         Ok(format!("{head} for {}: {done} {}", SOURCES[source], text.lines().last().unwrap_or("")))
     }
 
@@ -368,7 +368,7 @@ impl Year<'_> {
                 let digest = digest.with_context(|| format!("no digest in {held}"))?;
                 // It may be another set by now.
                 let undeclared = self.undeclared(source).await?;
-                let (done, text) = self.source(&["approve", name, digest])?;
+                let (done, text) = self.source(&["approve", name, digest]).await?;
                 if done {
                     self.approved.extend(undeclared.into_iter().map(|id| (source, id)));
                     any = true;

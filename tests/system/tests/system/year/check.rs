@@ -119,7 +119,7 @@ impl Year<'_> {
         let mut declared: [BTreeMap<Id, usize>; 2] = [BTreeMap::new(), BTreeMap::new()];
         for source in 0..2 {
             let name = SOURCES[source];
-            let (_, said) = self.source(&["sync", name])?;
+            let (_, said) = self.source(&["sync", name]).await?;
             let in_force = self.in_force()?[source].context("nothing is in force yet")?;
             let is_taken = in_force == head;
             let may = self.history.may_follow(source, Some(in_force), head);

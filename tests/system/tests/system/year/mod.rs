@@ -163,15 +163,16 @@ impl<'c> Year<'c> {
     }
 
     /// Runs a command of `trimtab source` on the host: whether it was done, and what it said.
-    fn source(&self, arguments: &[&str]) -> Result<(bool, String)> {
+    async fn source(&self, arguments: &[&str]) -> Result<(bool, String)> {
         let state = self.room.state();
-        let output = std::process::Command::new(std::path::absolute(&self.room.built().trimtab)?)
+        let output = tokio::process::Command::new(std::path::absolute(&self.room.built().trimtab)?)
             .arg("source")
             .args(arguments)
             .arg("--state")
             .arg(state)
             .stdin(std::process::Stdio::null())
-            .output()?;
+            .output()
+            .await?;
         let text = [output.stdout, output.stderr].concat();
         Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
     }
@@ -180,7 +181,7 @@ impl<'c> Year<'c> {
     async fn source_done(&self, arguments: &[&str]) -> Result<String> {
         let start = Instant::now();
         loop {
-            match self.source(arguments)? {
+            match self.source(arguments).await? {
                 (true, text) => return Ok(text),
                 (false, text) => {
                     ensure!(start.elapsed() < PATIENCE, "source {arguments:?}: {text}")
