@@ -17,6 +17,7 @@ use gix::objs::{CommitRef, Kind, TagRef};
 use gix::{ObjectId, Repository};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use trimtab_core::object::{Provenance, Revision, Signer};
 
@@ -41,6 +42,7 @@ pub struct Git {
     /// Which source, where, and which of its states, for errors.
     place: Arc<str>,
     decoded: Mutex<content::Decoded>,
+    decodings: AtomicUsize,
     memory: Memory,
     /// What the cluster knows of what was accepted.
     elsewhere: Mutex<Option<trust::Commit>>,
@@ -81,6 +83,7 @@ impl Git {
             mirror: Mirror::new(folder.clone()),
             place,
             decoded: Mutex::default(),
+            decodings: AtomicUsize::new(0),
             memory: Memory::new(folder),
             elsewhere: Mutex::default(),
         })
@@ -90,6 +93,11 @@ impl Git {
     /// directory that was lost or is old lets nobody step back behind it.
     pub fn remembered_elsewhere(&self, commit: trust::Commit) {
         *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(commit);
+    }
+
+    /// How many files were decoded since it was opened: what did not change is not decoded again.
+    pub fn decodings(&self) -> usize {
+        self.decodings.load(Ordering::Relaxed)
     }
 
     /// The source's own folder, `STATE/sources/NAME`.
@@ -299,6 +307,7 @@ impl Git {
         };
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         let content = content::read(repo, root, &mut decoded)?;
+        self.decodings.fetch_add(content.decoded, Ordering::Relaxed);
         tracing::debug!(
             source = &*self.name, %commit, decoded = content.decoded,
             manifests = content.manifests.len(), "read"

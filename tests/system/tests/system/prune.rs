@@ -327,6 +327,35 @@ sources:
 }
 
 #[test]
+fn an_object_that_moves_to_another_namespace_is_made_there_before_it_is_deleted_here() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "prune-elsewhere";
+        let room = room(cluster, name)?;
+        let there = format!("{name}-there");
+        room.declare(
+            "there.yaml",
+            &format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {there}}}\n"),
+        )?;
+        room.declare("moves.yaml", &config_map(name, "moves", ""))?;
+        settled(&room).await?;
+        room.declare("moves.yaml", &config_map(&there, "moves", ""))?;
+        settled(&room).await?;
+        cluster.api().require(&map(&there, "moves")).await?;
+        ensure!(cluster.api().get(&map(name, "moves")).await?.is_none());
+        inventory_is_the_cluster(cluster, &room).await?;
+        let mut writes = cluster.audit().writes_by(name).await?;
+        writes.retain(|request| request.name == "moves");
+        let verbs: Vec<_> = writes
+            .iter()
+            .map(|it| (it.namespace.as_str(), it.verb.starts_with("delete")))
+            .collect();
+        ensure!(verbs == [(name, false), (&there, false), (name, true)], "{writes:?}");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_deletion_that_is_refused_stays_in_the_inventory_and_stops_no_other() -> Test {
     run(async {
         let cluster = shared().await?;

@@ -87,6 +87,58 @@ fn what_is_asked_while_the_host_starts_is_answered() -> Test {
 }
 
 #[test]
+fn a_host_that_lost_its_state_directory_deletes_nothing_for_it_and_takes_no_step_back() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "src-lost";
+        let mut room = cluster.room(name)?.with_generic()?;
+        let repository = Repository::new(&room.path().join("repository"))?;
+        let (one, two, three) = (map_id(name, "one"), map_id(name, "two"), map_id(name, "three"));
+        let of = |names: &[&str]| {
+            let maps: String = names.iter().map(|it| map(name, it, it)).collect();
+            namespace(name) + &map(name, "stays", "stays") + &maps
+        };
+        let first = repository.commit("clusters/prod/maps.yaml", &of(&["one"]))?;
+        let second = repository.commit("clusters/prod/maps.yaml", &of(&["one", "two"]))?;
+        let url = repository.folder().display();
+        configure(
+            &mut room,
+            &format!(
+                "  - name: infra\n    git: {{url: \"file://{url}\", branch: main, path: clusters/prod}}\n    interval: 1h\n    prune: true\n"
+            ),
+        )?;
+        let round = room.once().await?;
+        ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+
+        std::fs::remove_dir_all(room.state())?;
+        repository.git(&["reset", "--quiet", "--hard", &first])?;
+        let mut host = room.start()?;
+        until_listed(&mut host, &room, "infra", |it| {
+            let problem = it["problem"]["message"].as_str().unwrap_or_default();
+            problem.contains("source_stepped_back") && problem.contains(&second)
+        })
+        .await?;
+        cluster.api().require(&two).await?;
+
+        // Forward from what the cluster remembers; what is declared no more is still ours to delete.
+        repository.git(&["reset", "--quiet", "--hard", &second])?;
+        repository.commit("clusters/prod/maps.yaml", &of(&["two", "three"]))?;
+        done(&room, &["source", "sync", "infra"])?;
+        host.until("the new one is made and the old one deleted", async |_| {
+            cluster.api().require(&three).await?;
+            ensure!(cluster.api().get(&one).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        cluster.api().require(&two).await?;
+        let mut deletes = cluster.audit().writes_by(name).await?;
+        deletes.retain(|request| request.verb.starts_with("delete"));
+        ensure!(deletes.len() == 1 && deletes[0].name == "one", "{deletes:?}");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_step_back_in_history_waits_until_a_person_allows_that_commit() -> Test {
     run(async {
         let cluster = shared().await?;
