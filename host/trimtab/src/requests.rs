@@ -107,8 +107,10 @@ pub(crate) fn ask(state: &Path, ask: &Ask, patience: Duration) -> anyhow::Result
             let reply: Reply = serde_json::from_slice(&text).context("the host's reply")?;
             return if reply.done { Ok(reply.text) } else { Err(anyhow::Error::msg(reply.text)) };
         }
-        if start.elapsed() > patience || !is_running(state) {
+        let runs = is_running(state);
+        if start.elapsed() > patience || !runs {
             std::fs::remove_file(&asked).ok();
+            anyhow::ensure!(runs, "the host ended before it answered: see its log");
             bail!("the host did not answer within {patience:?}: see its log");
         }
         std::thread::sleep(LOOK_EVERY);

@@ -23,6 +23,7 @@ mod id;
 mod journal;
 
 mod drift;
+mod git;
 mod plugin_file;
 mod source;
 mod wait;
@@ -33,6 +34,7 @@ pub use audit::{Audit, Request};
 pub use built::{Built, workspace};
 pub use cluster::Cluster;
 pub use drift::{Drift, drift};
+pub use git::{Asked, GitServer, Line as GitLine, Repository};
 pub use host::{Host, Once};
 pub use id::Id;
 pub use journal::{Journal, Line};

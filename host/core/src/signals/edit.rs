@@ -310,7 +310,6 @@ pub(super) mod samples {
             planned: Vec::new(),
             refusals: Vec::new(),
             reviews: vec![],
-            reviews: vec![],
             findings: Vec::new(),
             conditions: Vec::new(),
             look_again: None,

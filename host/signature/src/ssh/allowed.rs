@@ -6,7 +6,33 @@ use crate::{Fault, decode, pattern, printable};
 
 /// Keys that may sign, each with its conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AllowedSigners(Vec<Line>);
+pub struct AllowedSigners {
+    lines: Vec<Line>,
+    skipped: Vec<String>,
+}
+
+/// Why a line has no key that counts.
+enum Unread {
+    /// Nothing is wrong with it, and nothing here checks such signatures.
+    OfNoUse(String),
+    /// It is a slip.
+    Wrong(String),
+}
+
+impl Unread {
+    fn words(self) -> String {
+        let (Self::OfNoUse(why) | Self::Wrong(why)) = self;
+        why
+    }
+}
+
+impl From<String> for Unread {
+    fn from(why: String) -> Self {
+        Self::Wrong(why)
+    }
+}
+
+const NO_CERTIFICATES: &str = "cert-authority is not supported, since nothing here would know of a certificate that was revoked: list the keys themselves";
 
 /// One key of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,29 +50,36 @@ pub struct Line {
 }
 
 impl AllowedSigners {
-    /// Reads the file's text.
+    /// Reads the file's text. A line whose key is of a kind that is not checked here, or vouches for
+    /// certificates, lets nobody sign and takes nothing from the others: it is [skipped](Self::skipped).
     ///
     /// # Errors
-    /// Every line that cannot be read, as `LINE: what is wrong`. One spoils the whole.
+    /// Every other line that cannot be read, as `LINE: what is wrong`. One spoils the whole.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
-        let mut lines = Vec::new();
+        let mut all = Self::default();
         let mut problems = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match Line::parse(line) {
-                Ok(line) => lines.push(line),
-                Err(problem) => problems.push(format!("{}: {problem}", index + 1)),
+            match Line::read(line) {
+                Ok(line) => all.lines.push(line),
+                Err(Unread::OfNoUse(why)) => all.skipped.push(format!("{}: {why}", index + 1)),
+                Err(Unread::Wrong(problem)) => problems.push(format!("{}: {problem}", index + 1)),
             }
         }
-        if problems.is_empty() { Ok(Self(lines)) } else { Err(problems) }
+        if problems.is_empty() { Ok(all) } else { Err(problems) }
     }
 
     /// Its lines.
     pub fn lines(&self) -> &[Line] {
-        &self.0
+        &self.lines
+    }
+
+    /// Lines that count for nothing, as `LINE: why`.
+    pub fn skipped(&self) -> &[String] {
+        &self.skipped
     }
 
     /// Which line lets this key sign for this purpose at each of these times (seconds since 1970).
@@ -55,7 +88,7 @@ impl AllowedSigners {
     /// [`Fault::UnknownKey`], or why no line of this key holds.
     pub fn find(&self, key: &PublicKey, namespace: &str, times: &[u64]) -> Result<&Line, Fault> {
         let mut why = Fault::UnknownKey { key: key.named() };
-        for line in self.0.iter().filter(|line| line.key == *key) {
+        for line in self.lines.iter().filter(|line| line.key == *key) {
             match line.holds(namespace, times) {
                 Ok(()) => return Ok(line),
                 Err(fault) => why = fault,
@@ -71,6 +104,10 @@ impl Line {
     /// # Errors
     /// A sentence.
     pub fn parse(line: &str) -> Result<Self, String> {
+        Self::read(line).map_err(Unread::words)
+    }
+
+    fn read(line: &str) -> Result<Self, Unread> {
         let (principals, rest) = word(line)?;
         let (next, after) = word(rest)?;
         let (options, (kind, rest)) =
@@ -79,7 +116,12 @@ impl Line {
             return Err(format!(
                 "{:?} is no kind of key: a line is PRINCIPALS [OPTIONS] KIND KEY",
                 printable(&kind)
-            ));
+            )
+            .into());
+        }
+        let is_authority = |option: &str| option.to_ascii_lowercase().starts_with("cert-authority");
+        if split_options(&options).any(is_authority) {
+            return Err(Unread::OfNoUse(NO_CERTIFICATES.into()));
         }
         let (key, _comment) = key_of(&kind, rest)?;
         let mut line = Line {
@@ -90,7 +132,7 @@ impl Line {
             valid_before: None,
         };
         if line.principals.split(',').all(|one| one.is_empty() || one.starts_with('!')) {
-            return Err("it names nobody before the key".into());
+            return Err(Unread::Wrong("it names nobody before the key".into()));
         }
         for option in split_options(&options) {
             line.option(option)?;
@@ -115,11 +157,6 @@ impl Line {
             "valid-before" => {
                 twice(self.valid_before.is_some())?;
                 self.valid_before = Some(moment(value)?);
-            }
-            "cert-authority" => {
-                return Err(
-                    "cert-authority is not supported, since nothing here would know of a certificate that was revoked: list the keys themselves".into(),
-                );
             }
             _ => {
                 return Err(format!(
@@ -174,7 +211,10 @@ impl PublicKey {
     /// A sentence: the key is damaged, or of a kind that is not read.
     pub fn from_line(line: &str) -> Result<Option<(Self, &str)>, String> {
         let (kind, rest) = word(line)?;
-        if is_kind(&kind) { key_of(&kind, rest).map(Some) } else { Ok(None) }
+        if !is_kind(&kind) {
+            return Ok(None);
+        }
+        key_of(&kind, rest).map(Some).map_err(Unread::words)
     }
 }
 
@@ -187,16 +227,18 @@ fn is_kind(word: &str) -> bool {
 }
 
 /// The key that follows its kind, and its comment.
-fn key_of<'l>(kind: &str, rest: &'l str) -> Result<(PublicKey, &'l str), String> {
+fn key_of<'l>(kind: &str, rest: &'l str) -> Result<(PublicKey, &'l str), Unread> {
     let (blob, comment) = word(rest)?;
     let key =
         decode(&blob).and_then(|blob| PublicKey::parse(&blob)).map_err(|fault| match fault {
-            Fault::Unsupported(what) => format!("the key cannot be used: it signs {what}"),
-            Fault::WeakKey { key, why } => format!("{key} is too weak ({why})"),
-            other => format!("the key is damaged ({other})"),
+            Fault::Unsupported(what) => {
+                Unread::OfNoUse(format!("the key cannot be used: it signs {what}"))
+            }
+            Fault::WeakKey { key, why } => format!("{key} is too weak ({why})").into(),
+            other => format!("the key is damaged ({other})").into(),
         })?;
     if key.kind() != kind {
-        return Err(format!("the line says {kind:?}, and its key is {:?}", key.kind()));
+        return Err(format!("the line says {kind:?}, and its key is {:?}", key.kind()).into());
     }
     Ok((key, comment.trim()))
 }

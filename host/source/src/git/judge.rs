@@ -42,17 +42,21 @@ pub(crate) fn judge(
     before: &Before<'_>,
 ) -> Result<Option<Signer>, Judged> {
     let new = Commit::from(commit);
-    let own = before.memory.accepted().map_err(Judged::Forgotten)?.map(|it| it.commit);
+    let own = before.memory.accepted().map_err(Judged::Forgotten)?;
+    let left = own.as_ref().and_then(|it| it.left);
+    let own = own.map(|it| it.commit);
     let pinned = mirror::named(repo, mirror::ACCEPTED).map_err(|fault| match fault {
         MirrorFault::Broken(reason) => Judged::Broken(reason),
         MirrorFault::System(error) => Judged::Broken(error.to_string()),
     })?;
-    let pinned = pinned.map(Commit::from);
+    // What a person had us leave may still stand in the others, if we were killed just then.
+    let stays = |it: &Commit| !left.is_some_and(|left| trust::is_part_of(repo, *it, left));
+    let pinned = pinned.map(Commit::from).filter(|it| own == Some(*it) || stays(it));
+    let elsewhere = before.elsewhere.filter(stays);
     // Whoever names a commit by all its digits says which one; nobody else can move it.
     let may_move = !matches!(options.reference, Reference::Commit(_));
     if options.history == HistoryPolicy::ForwardOnly && may_move {
-        let mut accepted: Vec<Commit> =
-            [own, pinned, before.elsewhere].into_iter().flatten().collect();
+        let mut accepted: Vec<Commit> = [own, pinned, elsewhere].into_iter().flatten().collect();
         accepted.dedup();
         let allowed = before.memory.allowed().map_err(Judged::Forgotten)?;
         if let Step::Refused(refused) = trust::judge_step(repo, &accepted, new, allowed) {
@@ -61,7 +65,10 @@ pub(crate) fn judge(
     }
     let Some(verification) = &options.verify else { return Ok(None) };
     let target = Target { commit: new, tag: tag(options, tip, commit) };
-    let accepted = trust::verify(repo, &target, own.or(pinned), verification, SystemTime::now())
+    // Where our memory is lost, the cluster's says what is new; not against what a person wrote.
+    let lost = || elsewhere.filter(|_| verification.since.is_none());
+    let last = own.or(pinned).or_else(lost);
+    let accepted = trust::verify(repo, &target, last, verification, SystemTime::now())
         .map_err(|refused| judged(refused, Judged::Unverified))?;
     let trust::Signer { principal, fingerprint, .. } = accepted.signer;
     Ok(Some(Signer { principal: principal.into(), fingerprint: fingerprint.into() }))
@@ -91,15 +98,24 @@ pub(crate) fn accept(
     repo: &Repository,
     commit: ObjectId,
     options: &GitOptions,
-    memory: &Memory,
+    before: &Before<'_>,
 ) -> Result<(), Judged> {
+    let memory = before.memory;
+    let new = Commit::from(commit);
+    let own = memory.accepted().map_err(Judged::Forgotten)?;
+    let left = if memory.allowed().map_err(Judged::Forgotten)? == Some(new) {
+        own.map(|it| it.commit).or(before.elsewhere)
+    } else {
+        own.and_then(|it| it.left)
+    };
+
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let what = (&options.url, &options.reference, &options.path, &options.history, &options.verify);
     let digest = sha2::Sha256::digest(format!("{what:?}"));
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let configuration = format!("sha256:{hex}");
     memory
-        .remember(&trust::Remembered { commit: commit.into(), at, configuration })
+        .remember(&trust::Remembered { commit: new, at, configuration, left })
         .map_err(Judged::Forgotten)?;
     mirror::name(repo, mirror::ACCEPTED, commit).map_err(|fault| match fault {
         MirrorFault::Broken(reason) => Judged::Broken(reason),

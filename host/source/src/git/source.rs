@@ -17,6 +17,7 @@ use gix::objs::{CommitRef, Kind, TagRef};
 use gix::{ObjectId, Repository};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use trimtab_core::object::{Provenance, Revision, Signer};
 
@@ -41,6 +42,7 @@ pub struct Git {
     /// Which source, where, and which of its states, for errors.
     place: Arc<str>,
     decoded: Mutex<content::Decoded>,
+    decodings: AtomicUsize,
     memory: Memory,
     /// What the cluster knows of what was accepted.
     elsewhere: Mutex<Option<trust::Commit>>,
@@ -81,6 +83,7 @@ impl Git {
             mirror: Mirror::new(folder.clone()),
             place,
             decoded: Mutex::default(),
+            decodings: AtomicUsize::new(0),
             memory: Memory::new(folder),
             elsewhere: Mutex::default(),
         })
@@ -90,6 +93,11 @@ impl Git {
     /// directory that was lost or is old lets nobody step back behind it.
     pub fn remembered_elsewhere(&self, commit: trust::Commit) {
         *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(commit);
+    }
+
+    /// How many files were decoded since it was opened: what did not change is not decoded again.
+    pub fn decodings(&self) -> usize {
+        self.decodings.load(Ordering::Relaxed)
     }
 
     /// The source's own folder, `STATE/sources/NAME`.
@@ -179,7 +187,7 @@ impl Source for Git {
         let id = ObjectId::from_hex(revision.id.as_bytes())
             .map_err(|_| state(format!("{} is no commit", revision.id)))?;
         let repo = self.mirror.open(&self.options).map_err(|fault| self.fault(fault))?;
-        judge::accept(&repo, id, &self.options, &self.memory)
+        judge::accept(&repo, id, &self.options, &self.before())
             .map_err(|judged| self.not_taken(judged).unwrap_or_else(|reason| self.corrupt(reason)))
     }
 }
@@ -237,12 +245,15 @@ impl Git {
         tip: ObjectId,
     ) -> Result<Result<Revision, SourceError>, String> {
         let commit = commit(repo, tip)?;
-        let elsewhere = *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = Before { memory: &self.memory, elsewhere };
-        match judge::judge(repo, tip, commit, &self.options, &before) {
+        match judge::judge(repo, tip, commit, &self.options, &self.before()) {
             Ok(signer) => self.revision(repo, commit, signer),
             Err(judged) => self.not_taken(judged).map(Err),
         }
+    }
+
+    fn before(&self) -> Before<'_> {
+        let elsewhere = *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        Before { memory: &self.memory, elsewhere }
     }
 
     /// As whoever reads the source is told. The error is a broken mirror's.
@@ -296,6 +307,7 @@ impl Git {
         };
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         let content = content::read(repo, root, &mut decoded)?;
+        self.decodings.fetch_add(content.decoded, Ordering::Relaxed);
         tracing::debug!(
             source = &*self.name, %commit, decoded = content.decoded,
             manifests = content.manifests.len(), "read"

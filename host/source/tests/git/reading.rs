@@ -166,10 +166,13 @@ fn a_file_that_did_not_change_is_not_decoded_again() {
         (take(&source), started.elapsed())
     };
     let (before, whole) = timed();
+    assert_eq!(source.decodings(), 5000);
     let (_, nothing) = timed();
+    assert_eq!(source.decodings(), 5000);
     repo.commit(&[("3/3.yaml", &config_map("changed"))]);
     let (after, one) = timed();
     eprintln!("5000 files of 1 KB: first {whole:.1?}, no change {nothing:.1?}, one file {one:.1?}");
+    assert_eq!(source.decodings(), 5001);
     let anew = before.manifests.iter().zip(&after.manifests);
     let anew: Vec<_> = anew.filter(|(one, other)| !Arc::ptr_eq(&one.json, &other.json)).collect();
     assert_eq!(anew.len(), 1);

@@ -191,6 +191,43 @@ fn a_state_directory_that_was_lost_lets_nobody_step_back_behind_what_others_reme
 }
 
 #[test]
+fn where_the_memory_is_lost_the_clusters_says_which_commits_are_new_and_have_to_be_signed() {
+    let Some(signed) = Signed::new() else { return };
+    let first: Commit = signed.commit("one").parse().unwrap();
+    let unsigned = signed.repo.commit(&[("a.yaml", &config_map("two"))]);
+    signed.commit("three");
+    let source = signed.source(signed.verification(Mode::Every));
+    source.remembered_elsewhere(first);
+    let error = refused(&source);
+    assert!(error.contains(&unsigned) && error.contains("[signature_missing]"), "{error}");
+}
+
+#[test]
+fn what_a_person_had_us_leave_holds_nothing_back_although_others_still_remember_it() {
+    let repo = Repo::with(&[("a.yaml", &config_map("one"))]);
+    let first = repo.head();
+    let source = source(&repo);
+    take(&source);
+    let second: Commit = repo.commit(&[("a.yaml", &config_map("two"))]).parse().unwrap();
+    let third: Commit = repo.commit(&[("a.yaml", &config_map("three"))]).parse().unwrap();
+    take(&source);
+    repo.git(&["reset", "-q", "--hard", &first]);
+    Memory::new(source.folder()).allow(first.parse().unwrap()).unwrap();
+    take(&source);
+    // The inventory is written later, and not at all by a host that was killed.
+    for behind in [second, third] {
+        source.remembered_elsewhere(behind);
+        assert_eq!(take(&source).id.to_string(), first);
+    }
+    let other = repo.commit(&[("a.yaml", &config_map("other"))]);
+    assert_eq!(take(&source).id.to_string(), other);
+    let later: Commit = repo.commit(&[("a.yaml", &config_map("later"))]).parse().unwrap();
+    source.remembered_elsewhere(later);
+    repo.git(&["reset", "-q", "--hard", &other]);
+    assert!(matches!(source.read(), Err(SourceError::SteppedBack { .. })));
+}
+
+#[test]
 fn a_memory_that_is_damaged_takes_nothing_and_says_what_to_do() {
     let repo = Repo::with(&[("a.yaml", &config_map("one"))]);
     let source = source(&repo);

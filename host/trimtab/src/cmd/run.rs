@@ -287,6 +287,8 @@ impl State {
         lock.try_lock().map_err(|_| {
             anyhow::anyhow!("{} is in use by another trimtab run: give each host its own", wrong())
         })?;
+        // From here on somebody may ask us; what was asked before is nobody's any more.
+        let _ = std::fs::remove_dir_all(crate::requests::folder(path));
         Ok(Self { redaction_key: crate::state::own_key(&path.join("redaction.key"))?, _lock: lock })
     }
 }

@@ -46,6 +46,8 @@ pub(super) struct Made {
     pub(super) problem: Option<Problem>,
     /// Sources that are configured no more and of which it was told.
     told_foreign: HashSet<Arc<str>>,
+    /// Sources of whose inventory it was told that somebody else writes it too.
+    told_shared: HashSet<Arc<str>>,
     sender: mpsc::Sender<Done>,
     receiver: mpsc::Receiver<Done>,
 }
@@ -83,6 +85,7 @@ impl Made {
             retry_at: None,
             problem: None,
             told_foreign: HashSet::new(),
+            told_shared: HashSet::new(),
             sender,
             receiver,
         }
@@ -353,6 +356,7 @@ impl Engine {
     fn made_written(&mut self, results: Vec<(Shard, Result<LiveObject, NotWritten>)>) {
         self.made.writing = false;
         let mut failed = None;
+        let mut shared = Vec::new();
         for (shard, result) in results {
             let Some(kept) = self.made.inventories.get_mut(&shard.source) else { continue };
             match result {
@@ -360,7 +364,12 @@ impl Engine {
                     kept.lies.insert(shard.index, live);
                     continue;
                 }
-                Err(NotWritten::Moved) => self.made.moved = true,
+                Err(NotWritten::Moved) => {
+                    self.made.moved = true;
+                    if self.made.told_shared.insert(shard.source.clone()) {
+                        shared.push(shard.source.clone());
+                    }
+                }
                 Err(NotWritten::Failed(why)) => failed = Some(why),
             }
             kept.inventory.not_written(shard.index);
@@ -374,6 +383,11 @@ impl Engine {
             self.made.changed_at = Some(Instant::now());
         }
         self.made.in_flight.clear();
+        for source in shared {
+            self.tell_host("inventory-shared", &format!(
+                "somebody else wrote the inventory of source {source} meanwhile: if another host follows a source of that name here, each prunes what the other made; give it another name, or another --inventory-namespace"
+            ));
+        }
         match failed {
             Some(why) => self.made_failed(why),
             None => self.made.problem = None,

@@ -260,7 +260,6 @@ impl Engine {
         self.healths.resume(&self.options.state)?;
         self.parts.journal.host("started", env!("CARGO_PKG_VERSION"))?;
         self.take_registry();
-        self.forget_requests();
         self.begin_signals();
         while !stop.is_cancelled() {
             self.parts.pulse.beat(self.is_ready());

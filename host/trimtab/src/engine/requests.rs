@@ -39,14 +39,9 @@ impl Answer {
 }
 
 impl Engine {
-    /// Requests from before this run are nobody's any more.
-    pub(super) fn forget_requests(&self) {
-        let _ = std::fs::remove_dir_all(folder(&self.options.state));
-    }
-
-    /// Takes up what people ask.
+    /// Takes up what people ask, once it is known which sources there are.
     pub(super) fn take_requests(&mut self) {
-        if self.requests_looked_at.elapsed() < LOOK_EVERY {
+        if self.first.is_some() || self.requests_looked_at.elapsed() < LOOK_EVERY {
             return;
         }
         self.requests_looked_at = Instant::now();

@@ -23,6 +23,7 @@ mod scale;
 mod controller;
 mod edits;
 mod proxy;
+mod repository;
 
 mod objects;
 mod process;
@@ -84,6 +85,10 @@ async fn measure() -> Result<()> {
     if wants("cached") {
         eprintln!("==> the cache: heap and re-checks (storing its objects takes a minute)");
         cached::measure(&cluster, &server, &wasm, &mut table).await?;
+    }
+    if wants("repository") {
+        eprintln!("==> a repository: reading 5,000 manifests, and from commit to applied");
+        repository::measure(&cluster, &mut table).await?;
     }
     cluster.shutdown().await;
     table.print();

@@ -148,3 +148,90 @@ async fn reach(journal: &Journal, moment: Moment) -> Result<()> {
     }
     bail!("{moment:?} was not reached")
 }
+
+/// Seven objects that need each other, declared in an order in which nothing could be made.
+fn ordered(name: &str) -> String {
+    let map = |map: &str, needs: &str| {
+        let annotations = match needs {
+            "" => String::new(),
+            other => format!(", annotations: {{trimtab.dev/depends-on: ConfigMap/{other}}}"),
+        };
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {map}, namespace: {name}{annotations}}}\n"
+        )
+    };
+    let kind = format!(
+        "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition
+metadata: {{name: parts.{name}.example.com}}
+spec:
+  group: {name}.example.com
+  scope: Namespaced
+  names: {{kind: Part, singular: part, plural: parts}}
+  versions:
+    - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}
+"
+    );
+    [
+        format!(
+            "apiVersion: {name}.example.com/v1\nkind: Part\nmetadata: {{name: part, namespace: {name}}}\n"
+        ),
+        map("last", "next"),
+        map("next", "base"),
+        map("base", ""),
+        format!(
+            "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: account, namespace: {name}}}\n"
+        ),
+        kind,
+        format!("---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"),
+    ]
+    .concat()
+}
+
+#[test]
+fn killed_between_any_two_writes_of_an_ordered_apply_it_ends_in_order_with_no_orphan_and_no_double()
+-> Test {
+    const OBJECTS: usize = 7;
+    run(async {
+        let cluster = shared().await?;
+        for intents in 0..=OBJECTS {
+            let name = format!("ordered-{intents}");
+            let room = cluster.room(&name)?.with_generic()?;
+            room.declare("all.yaml", &ordered(&name))?;
+            let host = room.start()?;
+            let moment = if intents == 0 { Moment::Started } else { Moment::Intents(intents) };
+            reach(&room.journal(), moment).await?;
+            host.kill()?;
+            let round = room.once().await?;
+            let wrong = format!("killed after {intents} intents: {}\n{}", round.summary, round.log);
+            ensure!(round.status == 0, "{wrong}");
+            // An object that is there and was never deleted was made once.
+            let writes = cluster.audit().writes_by(&name).await?;
+            let deletes: Vec<Request> =
+                writes.iter().filter(|it| it.verb.starts_with("delete")).cloned().collect();
+            none("the host deleted", &deletes)?;
+            let made = creations(cluster, &name).await?;
+            ensure!(made.values().all(|count| *count == 1), "{made:?}, {wrong}");
+            let first = |object: &str| {
+                let found = writes.iter().position(|it| it.name == object);
+                found.with_context(|| format!("{object} was never written, {wrong}"))
+            };
+            let definition = format!("parts.{name}.example.com");
+            for (before, after) in [
+                (&*name, "part"),
+                (&name, "base"),
+                (&name, "account"),
+                (&definition, "part"),
+                ("base", "next"),
+                ("next", "last"),
+            ] {
+                ensure!(first(before)? < first(after)?, "{after} before {before}, {wrong}");
+            }
+            let known = crate::prune::inventory(cluster, &room).await?;
+            ensure!(
+                known.len() == OBJECTS && known.values().all(|uid| !uid.is_empty()),
+                "{known:?}"
+            );
+        }
+        Ok(())
+    })
+}

@@ -43,3 +43,4 @@ mod sources;
 mod succession;
 mod typed;
 mod whole_loop;
+mod year;

@@ -30,6 +30,9 @@ pub struct Remembered {
     pub at: u64,
     /// Digest of the source's configuration that it was accepted by.
     pub configuration: String,
+    /// What was accepted when a person last allowed a step back: nobody has to descend from that
+    /// any more, whoever else still remembers it.
+    pub left: Option<Commit>,
 }
 
 /// A file of the memory that cannot be read or written. What was accepted is then not known, which
@@ -52,6 +55,8 @@ struct AcceptedFile {
     commit: String,
     accepted_at_seconds: u64,
     configuration: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<String>,
 }
 
 impl Memory {
@@ -77,8 +82,10 @@ impl Memory {
             return Err(wrong(format!("of version {}, which is not known", found.version)));
         }
         let commit = found.commit.parse().map_err(|error| wrong(format!("{error}")))?;
+        let left = found.left.map(|left| left.parse()).transpose();
+        let left = left.map_err(|error: super::NoCommit| wrong(format!("{error}")))?;
         let (at, configuration) = (found.accepted_at_seconds, found.configuration);
-        Ok(Some(Remembered { commit, at, configuration }))
+        Ok(Some(Remembered { commit, at, configuration, left }))
     }
 
     /// Remembers a revision that was taken, and uses up what a person allowed.
@@ -93,6 +100,7 @@ impl Memory {
             commit: taken.commit.to_string(),
             accepted_at_seconds: taken.at,
             configuration: taken.configuration.clone(),
+            left: taken.left.map(|left| left.to_string()),
         });
         let text = text.map_err(io::Error::from);
         text.and_then(|text| self.write(&file, &(text + "\n")))

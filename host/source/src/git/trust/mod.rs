@@ -130,7 +130,8 @@ pub struct Accepted {
 
 /// Whether keys that are allowed vouch for this target, and for what it brings.
 ///
-/// `last` is what was accepted before; only the local memory counts here, not what others remember.
+/// `last` is what was accepted before, by the local memory; what others remember counts only where
+/// that is lost.
 ///
 /// # Errors
 /// [`Refused`] with the commit, why, and what to do: for everything that is not plainly good.
@@ -249,6 +250,11 @@ pub enum Step {
     Allowed,
     /// It does not, or it cannot be said.
     Refused(Refused),
+}
+
+/// Whether a commit is another or among its ancestors; what cannot be said is a no.
+pub fn is_part_of(objects: &dyn Objects, old: Commit, new: Commit) -> bool {
+    old == new || range::since(&Reader::new(objects), old, new).is_ok_and(|range| range.descends)
 }
 
 /// Judges a step in history.

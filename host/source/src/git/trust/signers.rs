@@ -108,6 +108,9 @@ impl Signers {
         let text = String::from_utf8(bytes).map_err(|_| vec![in_file(" it is no text".into())])?;
         let signers = ssh::AllowedSigners::parse(&text)
             .map_err(|problems| problems.into_iter().map(in_file).collect::<Vec<_>>())?;
+        for line in signers.skipped() {
+            tracing::warn!("{}:{line}; the line counts for nobody", file.display());
+        }
         self.ssh.push(signers);
         Ok(())
     }
@@ -129,7 +132,10 @@ impl Signers {
     fn missing(&self, limits: &[Limit]) -> Vec<String> {
         let lines = || self.ssh.iter().flat_map(|file| file.lines());
         if lines().next().is_none() && self.openpgp.is_empty() {
-            return vec!["no key is in them".into()];
+            let skipped: Vec<&str> =
+                self.ssh.iter().flat_map(|file| file.skipped()).map(String::as_str).collect();
+            let but = if skipped.is_empty() { "" } else { " that counts; line " };
+            return vec![format!("no key is in them{but}{}", skipped.join("; line "))];
         }
         let held = |principal: &str| {
             lines().any(|line| ssh_is(line, principal))

@@ -22,37 +22,55 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "g-cache-tampered",
-        "there is no shared cache of rendered objects; compiled plugins are kept under a MAC (`host/wasm`)",
+        "`a_commit_that_somebody_put_into_the_mirror_in_anothers_place_is_never_applied`: what is kept of a repository is held against its ids; there is no cache of rendered objects, and compiled plugins are kept under a MAC (`host/wasm`)",
     ),
     (
         "g-empty-impersonation",
         "`an_account_has_two_names_and_neither_is_empty`: what a request is made as cannot be empty, and `host/kube/src/impersonate.rs` sends none that is",
     ),
-    ("g-good-signature-misread", "waits for the issue of signatures"),
+    (
+        "g-good-signature-misread",
+        "`every_kind_of_openpgp_key_is_judged_as_git_judges_it_or_stricter`: signatures are checked in the process, and nobody's text is read",
+    ),
     (
         "g-kubeconfig-exec",
-        "waits for the issue of tenants: a kubeconfig is the administrator's own today",
+        "no source can bring a kubeconfig: a key that is not known is an error of the configuration, and the host's own is its administrator's",
     ),
     (
         "g-path-traversal",
-        "waits for the issue of rendering: a kustomization is refused today, `not_rendered`",
+        "`a_repository_of_kustomizations_is_refused_by_each_of_them`: nothing that one names is opened",
     ),
-    ("g-signed-tag-accepted", "waits for the issue of signatures"),
-    ("g-stale-render-cache", "waits for the issue of rendering"),
-    ("g-submodule-private", "waits for the issue of Git as a source"),
+    (
+        "g-signed-tag-accepted",
+        "`a_signed_tag_is_taken_where_tags_count`, `the_signature_of_a_tag_counts_only_where_tags_were_said_to_count`",
+    ),
+    (
+        "g-stale-render-cache",
+        "nothing is rendered; of what is kept between commits: `what_is_kept_of_one_commit_is_never_shown_for_another`",
+    ),
+    (
+        "g-submodule-private",
+        "`a_submodule_beside_the_sources_folder_does_not_concern_it`, `modes_that_git_does_not_have_submodules_and_pointers_are_not_followed`",
+    ),
     (
         "g-symlink-leaves-and-returns",
-        "`host/source/tests/directory.rs`: links that leave the root are refused",
+        "`links_that_leave_the_root_are_refused_and_not_followed`, in Git `links_that_leave_the_folder_are_refused_and_what_they_lead_to_is_not_shown`",
     ),
-    ("g-symlink-out", "`host/source/tests/directory.rs`: links that leave the root are refused"),
-    ("g-unsigned-commit-in-range", "waits for the issue of signatures"),
+    (
+        "g-symlink-out",
+        "`links_that_leave_the_root_are_refused_and_not_followed`, in Git `links_that_leave_the_folder_are_refused_and_what_they_lead_to_is_not_shown`",
+    ),
+    (
+        "g-unsigned-commit-in-range",
+        "`a_signed_merge_that_brings_an_unsigned_branch_is_refused_at_the_unsigned_commit`",
+    ),
     (
         "k-nameless-inventory",
         "`what_is_not_understood_is_refused_whole` and `an_object_without_a_name_never_enters` in host/core/src/inventory",
     ),
     (
         "p-commit-changes-mid-read",
-        "`a_tree_that_never_rests_is_not_half_read`; for commits it waits for the issue of Git as a source",
+        "`a_tree_that_never_rests_is_not_half_read`, in Git `what_is_committed_while_a_commit_is_read_is_of_the_next_one`",
     ),
     (
         "p-copied-owner-labels",
@@ -81,10 +99,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "w-hpa-dry-run-duplicate-metric",
         "an old server's answer cannot be made by this one: `sdk/compare/tests/lists.rs` has it",
     ),
-    ("w-ignore-respected-on-other-change", "waits for ignore rules in grants"),
+    (
+        "w-ignore-respected-on-other-change",
+        "`an_ignored_field_is_made_with_the_object_and_then_never_written_though_others_drift`",
+    ),
     (
         "z-same-message-status-honest",
-        "the steps are of pruning: waits for that issue; `--once` ends with 1 if one object is not as declared",
+        "`a_deletion_that_is_refused_stays_in_the_inventory_and_stops_no_other`: a round with `prune_failed` ends with 1",
     ),
 ];
 

@@ -2,50 +2,12 @@
 
 use super::{configure, done, listed, map, map_id, namespace, trimtab, until_listed};
 use crate::world::{Test, pass, run, shared};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use trimtab_system_tests::Room;
-
-/// A repository made by Git itself.
-struct Repository(PathBuf);
-
-impl Repository {
-    fn new(folder: &Path) -> Result<Self> {
-        std::fs::create_dir(folder)?;
-        let repository = Self(folder.to_owned());
-        repository.git(&["init", "--quiet", "--initial-branch", "main"])?;
-        Ok(repository)
-    }
-
-    fn git(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new("git")
-            .current_dir(&self.0)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
-            .args(arguments)
-            .output()?;
-        if !output.status.success() {
-            bail!("git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
-
-    /// Commits this file; the commit's id.
-    fn commit(&self, file: &str, text: &str) -> Result<String> {
-        let path = self.0.join(file);
-        std::fs::create_dir_all(path.parent().unwrap_or(&self.0))?;
-        std::fs::write(path, text)?;
-        self.git(&["add", "-A"])?;
-        self.git(&["commit", "--quiet", "-m", file])?;
-        self.git(&["rev-parse", "HEAD"])
-    }
-}
+use trimtab_system_tests::{PATIENCE, Repository, Room, until};
 
 fn follow(room: &mut Room, repository: &Repository) -> Result<()> {
-    let url = repository.0.display();
+    let url = repository.folder().display();
     configure(
         room,
         &format!(
@@ -85,7 +47,7 @@ fn a_commit_is_applied_at_once_when_somebody_asks_and_the_last_one_survives_a_re
         ensure!(said.err.contains(&second), "{}", said.err);
         host.stop().await?;
 
-        std::fs::rename(&repository.0, room.path().join("away"))?;
+        std::fs::rename(repository.folder(), room.path().join("away"))?;
         cluster.user("bob")?.merge(&one, &json!({"data": {"value": "bobs"}})).await?;
         let mark = room.journal().mark()?;
         let mut host = room.start()?;
@@ -95,6 +57,83 @@ fn a_commit_is_applied_at_once_when_somebody_asks_and_the_last_one_survives_a_re
             it["fromBefore"] == true && it["revision"] == second.as_str()
         })
         .await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_asked_while_the_host_starts_is_answered() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let mut room = cluster.room("src-asked")?.with_generic()?;
+        let repository = Repository::new(&room.path().join("repository"))?;
+        let id = repository.commit("clusters/prod/maps.yaml", &namespace("src-asked"))?;
+        follow(&mut room, &repository)?;
+        for _ in 0..5 {
+            let host = room.start()?;
+            let lock = room.state().join("lock");
+            let held = async || -> Result<()> {
+                let lock = std::fs::File::open(&lock)?;
+                ensure!(lock.try_lock().is_err(), "no host holds it yet");
+                Ok(())
+            };
+            until("the host holds its state directory", PATIENCE, held).await?;
+            let said = done(&room, &["source", "sync", "infra", "--timeout", "40"])?;
+            ensure!(said.contains(&id), "{said}");
+            host.kill()?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_host_that_lost_its_state_directory_deletes_nothing_for_it_and_takes_no_step_back() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "src-lost";
+        let mut room = cluster.room(name)?.with_generic()?;
+        let repository = Repository::new(&room.path().join("repository"))?;
+        let (one, two, three) = (map_id(name, "one"), map_id(name, "two"), map_id(name, "three"));
+        let of = |names: &[&str]| {
+            let maps: String = names.iter().map(|it| map(name, it, it)).collect();
+            namespace(name) + &map(name, "stays", "stays") + &maps
+        };
+        let first = repository.commit("clusters/prod/maps.yaml", &of(&["one"]))?;
+        let second = repository.commit("clusters/prod/maps.yaml", &of(&["one", "two"]))?;
+        let url = repository.folder().display();
+        configure(
+            &mut room,
+            &format!(
+                "  - name: infra\n    git: {{url: \"file://{url}\", branch: main, path: clusters/prod}}\n    interval: 1h\n    prune: true\n"
+            ),
+        )?;
+        let round = room.once().await?;
+        ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+
+        std::fs::remove_dir_all(room.state())?;
+        repository.git(&["reset", "--quiet", "--hard", &first])?;
+        let mut host = room.start()?;
+        until_listed(&mut host, &room, "infra", |it| {
+            let problem = it["problem"]["message"].as_str().unwrap_or_default();
+            problem.contains("source_stepped_back") && problem.contains(&second)
+        })
+        .await?;
+        cluster.api().require(&two).await?;
+
+        // Forward from what the cluster remembers; what is declared no more is still ours to delete.
+        repository.git(&["reset", "--quiet", "--hard", &second])?;
+        repository.commit("clusters/prod/maps.yaml", &of(&["two", "three"]))?;
+        done(&room, &["source", "sync", "infra"])?;
+        host.until("the new one is made and the old one deleted", async |_| {
+            cluster.api().require(&three).await?;
+            ensure!(cluster.api().get(&one).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        cluster.api().require(&two).await?;
+        let mut deletes = cluster.audit().writes_by(name).await?;
+        deletes.retain(|request| request.verb.starts_with("delete"));
+        ensure!(deletes.len() == 1 && deletes[0].name == "one", "{deletes:?}");
         Ok(())
     })
 }

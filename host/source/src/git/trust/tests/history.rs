@@ -223,7 +223,7 @@ fn what_a_person_allowed_is_taken_once_and_nothing_else_is() {
     let memory = Memory::new(world.path("state/sources/shop"));
     assert_eq!((memory.accepted(), memory.allowed()), (Ok(None), Ok(None)));
     let remember = |commit| {
-        let taken = Remembered { commit, at: NOW, configuration: "sha256:abc".into() };
+        let taken = Remembered { commit, at: NOW, configuration: "sha256:abc".into(), left: None };
         memory.remember(&taken).unwrap();
         assert_eq!(memory.accepted().unwrap(), Some(taken));
     };
@@ -280,7 +280,7 @@ fn both_files_of_the_memory_are_the_users_alone_and_replaced_in_one_step() {
     let folder = dir.path().join("sources/shop");
     let memory = Memory::new(&folder);
     let commit: Commit = "2".repeat(40).parse().unwrap();
-    memory.remember(&Remembered { commit, at: 1, configuration: "c".into() }).unwrap();
+    memory.remember(&Remembered { commit, at: 1, configuration: "c".into(), left: None }).unwrap();
     memory.allow(commit).unwrap();
     let mode = |name: &str| folder.join(name).metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("."), mode("accepted.json"), mode("allow")), (0o700, 0o600, 0o600));

@@ -86,15 +86,9 @@ fn a_list_of_signers_that_cannot_be_kept_in_full_is_refused_whole_with_file_and_
     let alice = world.ssh("ed25519", "", "alice");
     let commit = world.commit(Some(&alice));
     let good = world.line(&alice, "");
-    let p521 = world.line(&world.ssh("ecdsa", "521", "p521"), "");
     let short = world.line(&world.ssh("rsa", "1024", "short"), "");
     for (line, says) in [
-        (p521.as_str(), "ecdsa-sha2-nistp521"),
-        (&short, "too weak (1024 bits"),
-        (
-            &good.replace("example.com ", "example.com cert-authority "),
-            "cert-authority is not supported",
-        ),
+        (short.as_str(), "too weak (1024 bits"),
         (&good.replace("example.com ", "example.com no-touch-required "), "is not known"),
         (&good.replace("example.com ", "example.com valid-before=\"soon\" "), "is no time"),
         (&good.replace("example.com ", "example.com valid-before=\"20261301\" "), "is no time"),
@@ -130,6 +124,33 @@ fn a_list_of_signers_that_cannot_be_kept_in_full_is_refused_whole_with_file_and_
         assert!(
             judge(&world, commit, &wanted).unwrap_err().to_string().contains("no key is in them")
         );
+    }
+}
+
+#[test]
+fn a_line_that_nothing_here_checks_counts_for_nobody_and_spoils_no_other() {
+    let Some(world) = World::new() else { return };
+    let alice = world.ssh("ed25519", "", "alice");
+    let p521 = world.ssh("ecdsa", "521", "p521");
+    let (by_alice, by_p521) = (world.commit(Some(&alice)), world.commit(Some(&p521)));
+    let good = world.line(&alice, "");
+    // Git's own ssh-keygen makes no DSA key any more.
+    let dsa = [&b"ssh-dss"[..], &[0x11; 128], &[0x12; 20], &[0x13; 128], &[0x14; 128]];
+    let dsa = format!("old@example.com ssh-dss {}", base64(&fields(&dsa)));
+    let authority = good.replace("example.com ", "example.com cert-authority ");
+    let certificate = good
+        .replace("ssh-ed25519 ", "ssh-ed25519-cert-v01@openssh.com ")
+        .replace("AAAAC3NzaC1lZDI1NTE5", &base64(&fields(&[b"ssh-ed25519-cert-v01@openssh.com"])));
+    let useless = [world.line(&p521, ""), dsa, authority, certificate];
+    for (line, says) in useless.iter().zip(["nistp521", "ssh-dss", "cert-authority", "cert-v01"]) {
+        world.allow(&[line.clone(), good.clone()], &[]);
+        let verification = world.verification(Mode::Head);
+        judge(&world, by_alice, &verification).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(judge(&world, by_p521, &verification).is_err(), "{line}");
+        world.allow(std::slice::from_ref(line), &[]);
+        let error = judge(&world, by_alice, &verification).unwrap_err().to_string();
+        assert!(error.contains("no key is in them that counts; line 1: "), "{error}");
+        assert!(error.contains(says), "{error}");
     }
 }
 
