@@ -10,6 +10,7 @@
 //! Start reading at `decision.rs`; `edits.rs` is the one that measures the whole host.
 
 mod allocator;
+mod audit;
 
 mod decision;
 mod guards;
@@ -89,6 +90,10 @@ async fn measure() -> Result<()> {
     if wants("repository") {
         eprintln!("==> a repository: reading 5,000 manifests, and from commit to applied");
         repository::measure(&cluster, &mut table).await?;
+    }
+    if wants("audit") {
+        eprintln!("==> the audit log: one object among a million lines");
+        audit::measure(&cluster, &mut table).await?;
     }
     cluster.shutdown().await;
     table.print();
