@@ -36,7 +36,7 @@ pub(crate) struct Test {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Namespace of objects that state none.
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
     namespace: String,
     /// The source that the objects count as.
     #[arg(long, value_name = "NAME", default_value = "test")]

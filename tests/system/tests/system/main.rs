@@ -28,6 +28,7 @@ mod outage;
 mod ownership;
 mod plan;
 mod plugins;
+mod policies;
 mod prune;
 mod quarantine;
 mod rbac;
