@@ -9,7 +9,7 @@ use crate::decision::ActionKind;
 use crate::grant::{Mode, Namespaces};
 use crate::identity::{Digest, Gvk, ObjectKey};
 use crate::masked;
-use crate::object::{Desired, Origin};
+use crate::object::{Desired, Origin, Provenance};
 use crate::plugin::{KindPattern, PluginIdentity};
 use crate::ports::PluginFault;
 use crate::redact::{Redactor, is_sensitive};
@@ -127,6 +127,30 @@ pub struct Vouched {
     pub author: Option<Arc<str>>,
     /// Names of allowed signers whose signatures were verified, the head commit's first.
     pub signers: Vec<Arc<str>>,
+}
+
+impl Vouched {
+    /// By what a source says of a revision: for one of its files, or for the whole.
+    pub fn by(provenance: &Provenance, file: Option<&str>) -> Self {
+        let mut signers: Vec<Arc<str>> =
+            provenance.signer.iter().map(|signer| signer.principal.clone()).collect();
+        for name in file.and_then(|file| provenance.touched.get(file)).into_iter().flatten() {
+            if !signers.contains(name) {
+                signers.push(name.clone());
+            }
+        }
+        Self { author: provenance.author.clone(), signers }
+    }
+
+    /// The same, and those who vouched for the same bytes before.
+    pub fn and(mut self, before: &Self) -> Self {
+        for name in &before.signers {
+            if !self.signers.contains(name) {
+                self.signers.push(name.clone());
+            }
+        }
+        self
+    }
 }
 
 /// One change, as a policy sees it.

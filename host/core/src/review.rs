@@ -67,6 +67,12 @@ pub async fn before_prune(
     one(policies, redactor, Some(request), draft, opinions).await
 }
 
+/// A deletion that a person asks for by a command that has no plugins, knowing that no policy is
+/// asked.
+pub fn by_hand(draft: Draft) -> Reviewed {
+    Reviewed { draft }
+}
+
 async fn one(
     policies: &Policies,
     redactor: &Redactor,

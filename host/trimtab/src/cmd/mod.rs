@@ -7,6 +7,7 @@ pub(crate) mod findings;
 mod inspect;
 pub(crate) mod plan;
 pub(crate) mod plugin;
+pub(crate) mod policy;
 pub(crate) mod rbac;
 pub(crate) mod remove;
 mod replay;

@@ -163,6 +163,14 @@ impl JournalFile {
         self.append(&Event::Finding(Box::new(line))).map(drop)
     }
 
+    /// What policies said of an object that enters.
+    ///
+    /// # Errors
+    /// It is not in the log.
+    pub(crate) fn review(&self, line: ReviewLine) -> Result<(), JournalError> {
+        self.append(&Event::Review(Box::new(line))).map(drop)
+    }
+
     /// A pass, with the time since the event that caused it, and what it can be replayed from.
     ///
     /// # Errors

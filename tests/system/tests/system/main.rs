@@ -31,6 +31,7 @@ mod ownership;
 mod plan;
 mod plugins;
 mod pod_security;
+mod policies;
 mod prune;
 mod quarantine;
 mod rbac;

@@ -112,6 +112,7 @@ impl Filter {
             Event::Intent(intent) => Some(&intent.object),
             Event::Prune(prune) => Some(&prune.object),
             Event::Finding(finding) => finding.object.as_ref(),
+            Event::Review(review) => Some(&review.object),
             _ => None,
         };
         let is = |wanted: &Option<String>, found: Option<&str>| {
@@ -151,6 +152,7 @@ fn type_of(event: &Event) -> &'static str {
         Event::Plugin(_) => "plugin",
         Event::Prune(_) => "prune",
         Event::Finding(_) => "finding",
+        Event::Review(_) => "review",
     }
 }
 
@@ -160,6 +162,7 @@ fn source_of(event: &Event) -> Option<&str> {
         Event::Source(source) => Some(&source.source),
         Event::Finding(finding) => finding.source.as_deref(),
         Event::Prune(prune) => Some(&prune.source),
+        Event::Review(review) => Some(&review.source),
         _ => None,
     }
 }
@@ -176,6 +179,7 @@ fn plugin_of(event: &Event) -> Option<&str> {
 fn outcome_of(event: &Event) -> Option<&str> {
     match event {
         Event::Pass(pass) => Some(&pass.outcome),
+        Event::Review(review) => Some(&review.outcome),
         _ => None,
     }
 }
