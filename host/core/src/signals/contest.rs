@@ -28,3 +28,26 @@ pub fn of_record(record: &Record, rounds: Option<Rounds>) -> Option<Observation>
     }
     Some(told)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::edit::samples::{difference, record};
+    use std::time::Duration;
+
+    #[test]
+    fn a_standoff_is_told_with_the_others_the_paths_and_how_often_and_nothing_else_is() {
+        let mut record = record();
+        record.differences =
+            vec![difference("/a", &["mallory", "trimtab"]), difference("/b", &["alice"])];
+        let rounds = Some(Rounds { count: 10, first_ms: 1_000, last_ms: 61_500 });
+        assert_eq!(of_record(&record, rounds), None);
+        record.outcome =
+            Outcome::Contested { reason: "again".into(), after: Duration::from_secs(1) };
+        let told = of_record(&record, rounds).unwrap();
+        let of = |name: &str| told.evidence.iter().find(|(it, _)| *it == name).map(|(_, it)| &**it);
+        assert_eq!((of("with"), of("paths")), (Some("alice, mallory"), Some("/a, /b")));
+        assert_eq!(of("rounds"), Some("10 corrections within 61 s"));
+        assert_eq!(of("uid"), Some("u"));
+    }
+}

@@ -53,6 +53,11 @@ impl Default for Recreations {
 }
 
 impl Recreations {
+    /// Whether this UID is what is remembered: then [`Recreations::seen`] has nothing to say.
+    pub fn is_known(&self, key: &ObjectKey, uid: &str) -> bool {
+        self.known.get(&id_of(&[&key.to_string()])).is_some_and(|known| *known.uid == *uid)
+    }
+
     /// The object is there with this UID. `before`: the UID under which a host before this one
     /// wrote it last, where nothing is remembered.
     pub fn seen(

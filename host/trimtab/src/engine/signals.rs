@@ -137,8 +137,9 @@ impl Signals {
 }
 
 impl Engine {
-    /// Begins what goes on beside the loop.
-    pub(super) fn begin_signals(&self) {
+    /// Begins what goes on beside the loop. From now on there is a file of findings, be it of none.
+    pub(super) fn begin_signals(&mut self) {
+        self.write_findings();
         if let Some(file) = &self.signals.options.api_audit_log {
             api_audit::follow(file.clone(), self.parts.writer.clone(), self.signals.sender.clone());
         }

@@ -31,7 +31,11 @@ impl Engine {
             self.signals.recreations.deleted_by_us(key);
         }
         let mut seen = Vec::new();
-        for (object, maker) in makers(live, left.as_ref(), record) {
+        for (object, by_us) in versions(live, left.as_ref(), record) {
+            if self.signals.recreations.is_known(key, &object.uid) {
+                continue;
+            }
+            let maker = if by_us { Maker::Us } else { Maker::Others(first_manager(object)) };
             let all = self.signals.recreations.seen(key, &object.uid, before.as_ref(), &maker, now);
             seen.extend(all);
         }
@@ -115,19 +119,17 @@ impl Engine {
     }
 }
 
-/// The objects that a pass saw under its name, each with who made it.
-fn makers(live: &Live, left: Option<&LiveObject>, record: &Record) -> Vec<(LiveObject, Maker)> {
-    let mut all = Vec::new();
-    if let Some(live) = live.object() {
-        all.push((live.clone(), Maker::Others(first_manager(live))));
-    }
+/// The objects that a pass saw under its name, each with whether this host made it.
+fn versions<'o>(
+    live: &'o Live,
+    left: Option<&'o LiveObject>,
+    record: &Record,
+) -> impl Iterator<Item = (&'o LiveObject, bool)> {
+    let seen = live.object();
     // What a plugin's own deletion makes anew is told where it is too often.
     let deletes = record.planned.iter().any(Planned::deletes);
-    if let Some(left) = left.filter(|left| !deletes && record.live_uid.as_ref() != Some(&left.uid))
-    {
-        all.push((left.clone(), Maker::Us));
-    }
-    all
+    let left = left.filter(|left| !deletes && seen.is_none_or(|seen| seen.uid != left.uid));
+    seen.map(|seen| (seen, false)).into_iter().chain(left.map(|left| (left, true)))
 }
 
 /// The manager of an object's oldest entry in managedFields.

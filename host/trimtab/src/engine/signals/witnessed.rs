@@ -10,6 +10,8 @@ use trimtab_kube::Lookup;
 
 /// How long one waits for its line in the API server's audit log, in milliseconds.
 const WITNESS_WITHIN_MS: u64 = 3_000;
+/// How long before an edit was seen its request may have been answered, in milliseconds.
+const BEFORE_MS: u64 = 1_000;
 /// How many wait at once; of more the oldest are told without.
 const WAITING_AT_MOST: usize = 1024;
 
@@ -72,9 +74,11 @@ impl Engine {
                 let request = self.witness_of(&edit.key, |witness, place| {
                     witness.edit(place, edit.manager.as_ref(), at.unwrap_or(edit.at_ms)).cloned()
                 });
-                // One by another manager may be an earlier one: the right one may still come.
+                // One by another manager or from before is another edit: the right one may still come.
+                let since = at.unwrap_or(edit.at_ms.saturating_sub(BEFORE_MS));
                 let by_it = request.as_ref().is_some_and(|request| {
-                    edit.manager.as_ref().is_none_or(|manager| manager.name == request.manager)
+                    let by = edit.manager.as_ref().is_none_or(|it| it.name == request.manager);
+                    by && request.at_ms + BEFORE_MS >= since
                 });
                 match request {
                     Some(request) if by_it || over => {

@@ -2,7 +2,7 @@
 //! labels and annotations of others, an autoscaler under an ignore rule, restarts.
 //!
 //! `TRIMTAB_QUIET_SECONDS` says for how long; without it, for a few seconds. Over real manifests
-//! where `../shared/corpus` is beside the checkout.
+//! where `../shared/corpus` is beside the checkout, or in the folder that `TRIMTAB_CORPUS` names.
 
 use super::nothing_found;
 use crate::world::{Test, app, deployment, pass, run, say, settings, shared};
@@ -101,7 +101,8 @@ async fn settled(cluster: &Cluster, host: &mut Host, name: &str) -> Result<()> {
 
 #[test]
 fn real_manifests_that_are_changed_by_revisions_alone_are_quiet() -> Test {
-    let corpus = workspace().join("../shared/corpus");
+    let named = std::env::var_os("TRIMTAB_CORPUS").map(std::path::PathBuf::from);
+    let corpus = named.unwrap_or_else(|| workspace().join("../shared/corpus"));
     let projects = ["online-boutique", "bookinfo", "metallb", "kube-prometheus"];
     if !corpus.is_dir() {
         say(&format!(

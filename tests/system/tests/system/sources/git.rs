@@ -39,6 +39,8 @@ fn a_commit_is_applied_at_once_when_somebody_asks_and_the_last_one_survives_a_re
         ensure!(said.contains(&second), "{said}");
         pass(&mut host, mark, &one, "corrected").await?;
         ensure!(cluster.api().require(&one).await?["data"]["value"] == "two");
+        let story = room.explain(&["ConfigMap/one", "-n", name])?;
+        ensure!(story.matches("by Ada <ada@example.com> as it says").count() == 2, "{story}");
 
         // Asked for and not to be had: the command says so, and what is in force stays.
         repository.commit("clusters/prod/broken.yaml", "kind: [\n")?;
@@ -157,6 +159,14 @@ fn a_step_back_in_history_waits_until_a_person_allows_that_commit() -> Test {
         let said = trimtab(&room, &["source", "sync", "infra"])?;
         ensure!(said.status == 2 && said.err.contains("source allow infra"), "{}", said.err);
         ensure!(cluster.api().require(&one).await?["data"]["value"] == "two");
+        host.until("the step back is found", async |_| {
+            let found = room.findings(&["--name", "trust"])?;
+            let [found] = &found[..] else { bail!("found is {found:?}") };
+            ensure!(found["source"] == "infra" && found["severity"] == "critical", "{found}");
+            ensure!(found["evidence"]["sort"] == "stepped-back", "{found}");
+            Ok(())
+        })
+        .await?;
 
         let mark = host.journal().mark()?;
         done(&room, &["source", "allow", "infra", &first])?;
