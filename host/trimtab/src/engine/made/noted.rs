@@ -8,7 +8,7 @@ use trimtab_core::health::{Readiness, readiness};
 use trimtab_core::inventory::{Approval, Entry};
 use trimtab_core::object::{Desired, Live, LiveObject};
 use trimtab_core::prune;
-use trimtab_core::record::{Outcome, Record};
+use trimtab_core::record::{Outcome, Record, Trigger};
 
 impl Engine {
     /// How a pass ends that need not begin: its object ended by itself, and is not made anew.
@@ -47,7 +47,11 @@ impl Engine {
         let ours = is_known
             || record.after.is_some()
             || self.applied.get(&record.key) == Some(&live.uid)
-            || prune::is_made_by_us(&live.json);
+            || prune::is_made_by_us(&live.json)
+            // We were killed when we had made it, and its manifest states no field to know it by.
+            || record.trigger == Trigger::Start
+                && known.is_some_and(|entry| entry.uid.is_none())
+                && prune::is_nobodys(&live.json);
         if !ours {
             return;
         }

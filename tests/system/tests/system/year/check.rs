@@ -274,7 +274,7 @@ impl Year<'_> {
         self.commit(parts, true, None)?;
         let head = self.history.head;
         for (source, before) in [a, b].into_iter().enumerate() {
-            if self.history.may_follow(source, Some(before), head).is_err() {
+            if !self.history.must_follow(source, Some(before), head) {
                 self.history.allowed.insert((source, head));
                 let id = self.history.head().id.clone();
                 self.source_done(&["allow", SOURCES[source], &id]).await?;
