@@ -24,6 +24,12 @@ impl Engine {
         })
     }
 
+    /// The UID under which we made or took over an object, by the inventory, or else by the journal.
+    pub(in crate::engine) fn made_uid(&self, desired: &Desired) -> Option<&Arc<str>> {
+        let entry = self.made.entry(&desired.source, &desired.key);
+        entry.and_then(|it| it.uid.as_ref()).or_else(|| self.applied.get(&desired.key))
+    }
+
     /// What a pass says of its object's entry.
     pub(in crate::engine) fn note_made(&mut self, record: &Record) {
         if record.mode != Mode::Enforce || self.made.trouble(&record.source).is_some() {

@@ -127,7 +127,17 @@ impl<'c> Year<'c> {
     }
 
     /// Makes a commit of this, on the branch or on another commit, and moves the branch there.
-    fn commit(&mut self, parts: [Part; 2], signed: bool, on: Option<usize>) -> Result<()> {
+    fn commit(&mut self, mut parts: [Part; 2], signed: bool, on: Option<usize>) -> Result<()> {
+        // Nobody finalises namespaces on this control plane: they leave with all of it, or never.
+        if let Some(first) = self.history.commits.first()
+            && !parts[0].objects.is_empty()
+        {
+            for (id, declared) in &first.parts[0].objects {
+                if id.kind == "Namespace" {
+                    parts[0].objects.entry(id.clone()).or_insert_with(|| declared.clone());
+                }
+            }
+        }
         if let Some(on) = on {
             self.rewind(on)?;
         }
