@@ -24,10 +24,10 @@ impl Engine {
         })
     }
 
-    /// The UID under which we made or took over an object, by the inventory, or else by the journal.
+    /// The UID under which we made or took over an object, by the journal, or else by the inventory.
     pub(in crate::engine) fn made_uid(&self, desired: &Desired) -> Option<&Arc<str>> {
-        let entry = self.made.entry(&desired.source, &desired.key);
-        entry.and_then(|it| it.uid.as_ref()).or_else(|| self.applied.get(&desired.key))
+        let entry = || self.made.entry(&desired.source, &desired.key)?.uid.as_ref();
+        self.applied.get(&desired.key).or_else(entry)
     }
 
     /// What a pass says of its object's entry.
