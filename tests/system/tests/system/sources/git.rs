@@ -162,6 +162,8 @@ fn a_step_back_in_history_waits_until_a_person_allows_that_commit() -> Test {
         let said = trimtab(&room, &["source", "sync", "infra"])?;
         ensure!(said.status == 2 && said.err.contains("source allow infra"), "{}", said.err);
         ensure!(cluster.api().require(&one).await?["data"]["value"] == "two");
+        let (_, plan, log) = room.plan(&[])?;
+        ensure!(plan.contains("would be refused: ") && plan.contains("allow infra"), "{plan}{log}");
 
         let mark = host.journal().mark()?;
         done(&room, &["source", "allow", "infra", &first])?;
