@@ -231,8 +231,9 @@ impl Engine {
         let objects = self.objects_of(sort, name);
         let (store, facts) = (self.parts.store.clone(), self.facts.clone());
         let (writer, redactor) = (self.parts.writer.clone(), self.redactor());
-        let wrote =
-            |desired: &Arc<Desired>| Some((desired.key.clone(), self.made_uid(desired)?.clone()));
+        let wrote = |desired: &Arc<Desired>| {
+            Some((desired.key.clone(), self.made_uid(&desired.key)?.clone()))
+        };
         let applied = objects.iter().filter_map(wrote).collect();
         let known = crate::round::Known { applied, ..crate::round::Known::default() };
         tokio::spawn(async move {

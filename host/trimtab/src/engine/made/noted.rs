@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use std::sync::Arc;
 use trimtab_core::grant::Mode;
 use trimtab_core::health::{Readiness, readiness};
+use trimtab_core::identity::ObjectKey;
 use trimtab_core::inventory::{Approval, Entry};
 use trimtab_core::object::{Desired, Live, LiveObject};
 use trimtab_core::prune;
@@ -24,10 +25,10 @@ impl Engine {
         })
     }
 
-    /// The UID under which we made or took over an object, by the journal, or else by the inventory.
-    pub(in crate::engine) fn made_uid(&self, desired: &Desired) -> Option<&Arc<str>> {
-        let entry = || self.made.entry(&desired.source, &desired.key)?.uid.as_ref();
-        self.applied.get(&desired.key).or_else(entry)
+    /// The UID under which we made or took over an object, for whichever source: by the journal, or
+    /// else by the inventories.
+    pub(in crate::engine) fn made_uid(&self, key: &ObjectKey) -> Option<&Arc<str>> {
+        self.applied.get(key).or_else(|| self.made.uid(key))
     }
 
     /// What a pass says of its object's entry.

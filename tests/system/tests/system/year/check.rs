@@ -153,7 +153,7 @@ impl Year<'_> {
             let open = left.iter().copied().filter(|id| !is_approved(id)).collect();
             let closed = stopped[source] || declared[source].is_empty() || !both.is_empty();
             ensure!(
-                left.is_empty() || closed || is_mass(&open, &all),
+                left.is_empty() || closed || is_mass(&open, &all) || is_mass(&left, &all),
                 "{} of source {} are to be deleted: {left:?}",
                 left.len(),
                 SOURCES[source]
