@@ -273,6 +273,12 @@ pub fn is_made_by_us(live: &[u8]) -> bool {
     trimtab_json::parse(live).is_ok_and(|tree| is_ours(&tree))
 }
 
+/// Whether nobody has applied or set any field of this live object: so it is after an apply that
+/// states nothing but a name.
+pub fn is_nobodys(live: &[u8]) -> bool {
+    trimtab_json::parse(live).is_ok_and(|tree| managed_fields::entries(&tree).next().is_none())
+}
+
 fn is_ours(live: &Value<'_>) -> bool {
     managed_fields::entries(live).any(|entry| {
         entry.manager == FIELD_MANAGER

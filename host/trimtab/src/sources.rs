@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trimtab_core::object::Revision;
 use trimtab_source::git::Git;
+use trimtab_source::git::trust::Memory;
 use trimtab_source::{Directory, Kept, Source, SourceError};
 
 /// The folder of a source within the state directory: what it remembers.
@@ -40,10 +41,47 @@ pub(crate) type Once = (Arc<SourceConfig>, Result<Revision, SourceError>);
 /// # Errors
 /// No folder can be made; that a source cannot be read is part of the answer.
 pub(crate) fn read_once(sources: &[Arc<SourceConfig>]) -> anyhow::Result<Vec<Once>> {
+    let all = read_with(sources, |_, _| None)?;
+    Ok(all.into_iter().map(|(once, _)| once).collect())
+}
+
+/// The same; and of what a host with this state directory would not take, since it steps back in
+/// history, why.
+///
+/// # Errors
+/// As [`read_once`].
+pub(crate) fn read_and_judge(
+    sources: &[Arc<SourceConfig>],
+    state: &Path,
+) -> anyhow::Result<Vec<(Once, Option<String>)>> {
+    read_with(sources, |config, source| {
+        let memory = Memory::new(folder(state, &config.name));
+        let accepted = match memory.accepted() {
+            Ok(accepted) => accepted?,
+            Err(error) => return Some(error.to_string()),
+        };
+        source.remembered_elsewhere(&accepted.commit.to_string());
+        match source.read() {
+            Err(error @ SourceError::SteppedBack { .. }) => Some(error.to_string()),
+            _ => None,
+        }
+    })
+}
+
+fn read_with(
+    sources: &[Arc<SourceConfig>],
+    judge: impl Fn(&SourceConfig, &dyn Source) -> Option<String>,
+) -> anyhow::Result<Vec<(Once, Option<String>)>> {
     let scratch = tempfile::tempdir().context("cannot make a folder to fetch into")?;
     let read = |config: &Arc<SourceConfig>| {
-        let revision = open(config, scratch.path()).and_then(|source| source.read());
-        (config.clone(), revision)
+        let read = open(config, scratch.path()).and_then(|source| {
+            let revision = source.read()?;
+            Ok((revision, judge(config, &*source)))
+        });
+        match read {
+            Ok((revision, judged)) => ((config.clone(), Ok(revision)), judged),
+            Err(error) => ((config.clone(), Err(error)), None),
+        }
     };
     Ok(sources.iter().map(read).collect())
 }

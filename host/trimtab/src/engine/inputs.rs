@@ -9,6 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use trimtab_core::identity::{Gvk, ObjectKey};
+use trimtab_core::inventory::Inventory;
+use trimtab_core::object::Desired;
 use trimtab_core::order::needs::Dependency;
 use trimtab_core::record::Trigger;
 use trimtab_core::signals::misplaced::Side;
@@ -24,6 +26,8 @@ impl Engine {
                 tracing::info!("{key} is handed over from source {} to {}", old.source, new.source);
             }
         }
+        let had: HashSet<Arc<str>> =
+            self.desired.objects.values().map(|it| it.source.clone()).collect();
         self.desired = next;
         self.rules.forget(changes.changed.iter().chain(&changes.gone), Instant::now());
         let redactor = &self.parts.redactor;
@@ -36,17 +40,20 @@ impl Engine {
             tracing::info!("{key} left the source");
             self.forget(key);
         }
-        let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
-        for desired in changes.changed.iter().filter_map(|key| self.desired.objects.get(key)) {
-            *counts.entry(desired.source.clone()).or_default() += 1;
-        }
+        let mut counts: HashMap<Arc<str>, (usize, Vec<&ObjectKey>)> = HashMap::new();
         for key in &changes.changed {
-            let state = self.keys.entry(key.clone()).or_default();
-            state.touched(trigger);
-            // What a start finds changed is not known to be one revision's.
-            let source = self.desired.objects.get(key).map(|desired| &desired.source);
-            if let (Trigger::Source, Some(many)) = (trigger, source.and_then(|it| counts.get(it))) {
-                state.changed_among(*many);
+            self.keys.entry(key.clone()).or_default().touched(trigger);
+            if let Some(desired) = self.desired.objects.get(key)
+                && (had.contains(&desired.source) || self.is_news(desired))
+            {
+                let (many, keys) = counts.entry(desired.source.clone()).or_default();
+                *many += 1;
+                keys.push(key);
+            }
+        }
+        for (many, keys) in counts.into_values() {
+            for key in keys {
+                self.keys.entry(key.clone()).or_default().changed_among(many);
             }
         }
         self.take_needs();
@@ -57,6 +64,15 @@ impl Engine {
         if !self.desired.unplaced.is_empty() {
             self.discover_at.get_or_insert_with(|| Instant::now() + DISCOVER_SOON);
         }
+    }
+
+    /// Whether the first revision that this host takes of a source changes this object: by what the
+    /// inventory has of it. Where nothing ever was in force, nobody has to be asked about the first.
+    fn is_news(&self, desired: &Desired) -> bool {
+        let before = self.made.of(&desired.source).filter(|it| it.revision().is_some());
+        let is_other =
+            |it: &Inventory| !it.get(&desired.key).is_some_and(|it| it.has(desired.digest));
+        before.is_some_and(is_other)
     }
 
     /// Tells the store which kinds to watch, and which of their objects we care about: those that

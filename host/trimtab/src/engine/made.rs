@@ -150,6 +150,11 @@ impl Made {
             .map(|(source, _)| source.clone())
     }
 
+    /// Its UID by any inventory.
+    pub(super) fn uid(&self, key: &ObjectKey) -> Option<&Arc<str>> {
+        self.inventories.values().find_map(|kept| kept.inventory.get(key)?.uid.as_ref())
+    }
+
     /// Whether an object that is not there may be made; where it has no entry, one is begun.
     fn may_make(&mut self, desired: &Desired) -> May {
         if !self.read && self.problem.is_none() {

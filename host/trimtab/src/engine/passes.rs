@@ -73,7 +73,7 @@ impl Engine {
         let (now, standoff) = (now_ms(), state.standoff(now_ms()));
         let snapshot = Snapshot {
             facts: Arc::default(),
-            applied_uid: self.applied.get(&key).cloned(),
+            applied_uid: self.made_uid(&key).cloned(),
             gvk: desired.gvk.clone(),
             desired,
             live,

@@ -232,8 +232,7 @@ impl Engine {
         let (store, facts) = (self.parts.store.clone(), self.facts.clone());
         let (writer, redactor) = (self.parts.writer.clone(), self.redactor());
         let wrote = |desired: &Arc<Desired>| {
-            let uid = self.applied.get(&desired.key)?;
-            Some((desired.key.clone(), uid.clone()))
+            Some((desired.key.clone(), self.made_uid(&desired.key)?.clone()))
         };
         let applied = objects.iter().filter_map(wrote).collect();
         let known = crate::round::Known { applied, ..crate::round::Known::default() };

@@ -229,7 +229,8 @@ fn killed_between_any_two_writes_of_an_ordered_apply_it_ends_in_order_with_no_or
             let known = crate::prune::inventory(cluster, &room).await?;
             ensure!(
                 known.len() == OBJECTS && known.values().all(|uid| !uid.is_empty()),
-                "{known:?}"
+                "{known:?}, {wrong}\n{}",
+                room.journal().text()?
             );
         }
         Ok(())

@@ -101,6 +101,44 @@ fn an_approved_plan_is_done_exactly_and_one_that_moved_is_refused_with_what_move
 }
 
 #[test]
+fn what_a_host_finds_changed_at_its_start_is_counted_as_one_revision() -> Test {
+    run(async {
+        let cluster = shared().await?;
+        let name = "plan-many";
+        let mut room = room_with_app(cluster, name)?;
+        let config = room.path().join("config.yaml");
+        let sources = format!(
+            "  - name: shop\n    path: {}\n    approval: [{{moreThan: 3}}]\n",
+            room.source().display()
+        );
+        std::fs::write(
+            &config,
+            format!("apiVersion: trimtab.dev/v1alpha1\nkind: Config\nsources:\n{sources}"),
+        )?;
+        room.config = Some(config);
+        let round = room.once().await?;
+        ensure!(round.status == 0, "the first waits for nobody: {}", round.summary);
+        let map = |number: usize| {
+            format!(
+                "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: more-{number}, namespace: {name}}}\n"
+            )
+        };
+        room.declare("more.yaml", &(0..5).map(map).collect::<String>())?;
+        for _ in 0..2 {
+            let round = room.once().await?;
+            let unsettled = round.unsettled();
+            let waits = unsettled.iter().filter(|it| it.1 == "awaiting-approval").count();
+            ensure!(waits == 5 && unsettled.len() == 5, "{unsettled:?}");
+            ensure!(unsettled[0].2.contains("changes 5 objects"), "{unsettled:?}");
+        }
+        room.declare("more.yaml", &(0..3).map(map).collect::<String>())?;
+        let round = room.once().await?;
+        ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
+        Ok(())
+    })
+}
+
+#[test]
 fn what_a_source_names_waits_for_a_person_while_the_rest_flows() -> Test {
     run(async {
         let cluster = shared().await?;

@@ -48,6 +48,9 @@ pub(super) struct SourceOf {
     pub(super) signer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) subject: Option<String>,
+    /// Why a host would not take this revision as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) would_be_refused: Option<String>,
 }
 
 /// One object that something is to be done about, or that cannot be as declared.
@@ -93,7 +96,12 @@ impl Item {
 }
 
 impl Made {
-    pub(super) fn source(&mut self, source: &SourceConfig, revision: &Revision) {
+    pub(super) fn source(
+        &mut self,
+        source: &SourceConfig,
+        revision: &Revision,
+        would_be_refused: Option<String>,
+    ) {
         let text = |it: &Option<Arc<str>>| it.as_deref().map(str::to_owned);
         let provenance = &revision.provenance;
         self.sources.push(SourceOf {
@@ -105,6 +113,7 @@ impl Made {
                 .as_ref()
                 .map(|it| format!("{} ({})", it.principal, it.fingerprint)),
             subject: text(&provenance.message_subject),
+            would_be_refused,
         });
     }
 

@@ -112,10 +112,11 @@ impl Plan {
         let registry = self.host.plugins()?.borrow().clone();
         let mut plan = Made::default();
         let mut revisions: Vec<(Arc<SourceConfig>, Revision)> = Vec::new();
-        for (source, read) in crate::sources::read_once(&config.sources)? {
+        let read = crate::sources::read_and_judge(&config.sources, &self.host.state)?;
+        for ((source, read), refusal) in read {
             match read {
                 Ok(revision) => {
-                    plan.source(&source, &revision);
+                    plan.source(&source, &revision, refusal);
                     revisions.push((source, revision));
                 }
                 Err(error) => plan.error(format!("source {}: {error}", source.name)),

@@ -23,6 +23,9 @@ pub(super) fn table(plan: &Made) -> String {
         if let Some(subject) = &source.subject {
             let _ = writeln!(text, "  {subject}");
         }
+        if let Some(why) = &source.would_be_refused {
+            let _ = writeln!(text, "  would be refused: {why}");
+        }
     }
     for change in &plan.changes {
         let _ = writeln!(text, "{}", heading(change));
@@ -91,6 +94,9 @@ pub(super) fn markdown(plan: &Made) -> String {
     let mut text = format!("### Trimtab plan: {}\n\n", counts(plan));
     for source in &plan.sources {
         let _ = writeln!(text, "- source `{}` at `{}`", code(&source.name), code(&source.revision));
+        if let Some(why) = &source.would_be_refused {
+            let _ = writeln!(text, "  - **would be refused**: {}", escaped(why));
+        }
     }
     for error in &plan.errors {
         let _ = writeln!(text, "- **error** {}", escaped(error));

@@ -5,10 +5,11 @@ use crate::engine::Engine;
 use std::sync::Arc;
 use trimtab_core::grant::Mode;
 use trimtab_core::health::{Readiness, readiness};
+use trimtab_core::identity::ObjectKey;
 use trimtab_core::inventory::{Approval, Entry};
 use trimtab_core::object::{Desired, Live, LiveObject};
 use trimtab_core::prune;
-use trimtab_core::record::{Outcome, Record};
+use trimtab_core::record::{Outcome, Record, Trigger};
 
 impl Engine {
     /// How a pass ends that need not begin: its object ended by itself, and is not made anew.
@@ -22,6 +23,12 @@ impl Engine {
         gone.then(|| {
             Outcome::Left("it ended and its ttlSecondsAfterFinished removed it; another manifest makes it anew".into())
         })
+    }
+
+    /// The UID under which we made or took over an object, for whichever source: by the journal, or
+    /// else by the inventories.
+    pub(in crate::engine) fn made_uid(&self, key: &ObjectKey) -> Option<&Arc<str>> {
+        self.applied.get(key).or_else(|| self.made.uid(key))
     }
 
     /// What a pass says of its object's entry.
@@ -47,7 +54,11 @@ impl Engine {
         let ours = is_known
             || record.after.is_some()
             || self.applied.get(&record.key) == Some(&live.uid)
-            || prune::is_made_by_us(&live.json);
+            || prune::is_made_by_us(&live.json)
+            // We were killed when we had made it, and its manifest states no field to know it by.
+            || record.trigger == Trigger::Start
+                && known.is_some_and(|entry| entry.uid.is_none())
+                && prune::is_nobodys(&live.json);
         if !ours {
             return;
         }

@@ -113,6 +113,9 @@ fn a_host_that_lost_its_state_directory_deletes_nothing_for_it_and_takes_no_step
         ensure!(round.status == 0, "{}\n{}", round.summary, round.log);
 
         std::fs::remove_dir_all(room.state())?;
+        // Somebody takes every field: what the inventory has is ours all the same.
+        let stays = map_id(name, "stays");
+        cluster.user("bob")?.merge(&stays, &json!({"data": {"value": "bobs"}})).await?;
         repository.git(&["reset", "--quiet", "--hard", &first])?;
         let mut host = room.start()?;
         until_listed(&mut host, &room, "infra", |it| {
@@ -128,6 +131,8 @@ fn a_host_that_lost_its_state_directory_deletes_nothing_for_it_and_takes_no_step
         done(&room, &["source", "sync", "infra"])?;
         host.until("the new one is made and the old one deleted", async |_| {
             cluster.api().require(&three).await?;
+            let live = cluster.api().require(&stays).await?;
+            ensure!(live["data"]["value"] == "stays", "{live}");
             ensure!(cluster.api().get(&one).await?.is_none(), "it is there");
             Ok(())
         })
@@ -167,6 +172,8 @@ fn a_step_back_in_history_waits_until_a_person_allows_that_commit() -> Test {
             Ok(())
         })
         .await?;
+        let (_, plan, log) = room.plan(&[])?;
+        ensure!(plan.contains("would be refused: ") && plan.contains("allow infra"), "{plan}{log}");
 
         let mark = host.journal().mark()?;
         done(&room, &["source", "allow", "infra", &first])?;

@@ -109,7 +109,15 @@ impl Year<'_> {
         let line = self.history.line(self.history.head);
         let oldest = line.iter().rev().position(|at| !self.history.commits[*at].signed);
         let before = oldest.filter(|at| *at > 0).map(|at| line[line.len() - at]);
-        let on = before.filter(|_| signed && self.random.once_in(2));
+        let mut on = before.filter(|_| signed && self.random.once_in(2));
+        // Or puts it back on what is in force.
+        if let Some(at) = self.in_force()?[0]
+            && signed
+            && !line.contains(&at)
+            && self.random.once_in(3)
+        {
+            on = Some(at);
+        }
         if let Some(on) = on {
             self.rewind(on)?;
         }

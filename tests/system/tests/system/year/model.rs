@@ -105,6 +105,15 @@ impl History {
         std::iter::successors(Some(commit), |at| self.commits[*at].parent).collect()
     }
 
+    fn is_forward(&self, before: Option<usize>, next: usize) -> bool {
+        before.is_none_or(|before| self.line(next).contains(&before))
+    }
+
+    /// Whether a source has to go there, as soon as it looks. What a person allowed may be used up.
+    pub(super) fn must_follow(&self, source: usize, before: Option<usize>, next: usize) -> bool {
+        self.is_forward(before, next) && self.may_follow(source, before, next).is_ok()
+    }
+
     /// Whether a source may go from what it had in force to this commit: why not.
     pub(super) fn may_follow(
         &self,
@@ -129,7 +138,7 @@ impl History {
         if let Some(bad) = new.clone().find(|at| !self.commits[**at].signed) {
             return Err(format!("{id} brings {}, which is unsigned", self.commits[*bad].id));
         }
-        let forward = before.is_none_or(|before| line.contains(&before));
+        let forward = self.is_forward(before, next);
         // What was allowed may have been in force for too short a time to be told.
         let allowed = line.iter().any(|at| self.allowed.contains(&(source, *at)));
         if forward || allowed { Ok(()) } else { Err(format!("{id} is a step back")) }
