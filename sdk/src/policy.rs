@@ -16,8 +16,8 @@ use crate::{Reason, Review};
 /// # Caveats
 /// A panic, a timeout and an answer that is none are read as a deny, unless the grant says otherwise.
 /// What a policy answers at [`crate::Point::Enters`] is kept for as long as the object, its signers,
-/// the policy and its configuration stay the same: judge by these, not by the clock. `lookup` answers
-/// before a write alone.
+/// the policy and its configuration stay the same: judge by these, not by the clock. `lookup` is
+/// not answered: the request is all that a policy knows.
 pub trait Policy {
     /// May this be?
     fn review(review: &Review<'_>) -> ReviewVerdict;

@@ -2,6 +2,7 @@
 //! misspelt expectation never passes.
 
 use crate::Error;
+use crate::reviews::{self, ReviewCase};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,8 +79,17 @@ pub(crate) struct Decision {
     pub(crate) unknown: Option<String>,
 }
 
+/// One case of either sort.
+#[derive(Debug)]
+pub(crate) enum Any {
+    /// Of a reconciler.
+    Pass(Box<Case>),
+    /// Of a policy.
+    Review(Box<ReviewCase>),
+}
+
 /// The crate's cases, in the order of their files' names.
-pub(crate) fn read(dir: &Path) -> Result<Vec<(PathBuf, Case)>, Error> {
+pub(crate) fn read(dir: &Path) -> Result<Vec<(PathBuf, Any)>, Error> {
     let folder = dir.join(FOLDER);
     let mut files = Vec::new();
     if folder.is_dir() {
@@ -98,12 +108,21 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(PathBuf, Case)>, Error> {
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
-            match parse(&text) {
+            match any(&text) {
                 Ok(case) => Ok((path, case)),
                 Err(message) => Err(Error::Case { path, message }),
             }
         })
         .collect()
+}
+
+fn any(text: &str) -> Result<Any, String> {
+    let value: Value =
+        serde_saphyr::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    match reviews::is_one(&value) {
+        true => reviews::parse(text).map(Box::new).map(Any::Review),
+        false => parse(text).map(Box::new).map(Any::Pass),
+    }
 }
 
 fn parse(text: &str) -> Result<Case, String> {

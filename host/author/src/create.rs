@@ -19,6 +19,25 @@ const FILES: [(&str, &str); 8] = [
     (".gitignore", "/target\n/*.wasm\n"),
 ];
 
+/// The files of a new policy.
+const POLICY_FILES: [(&str, &str); 6] = [
+    ("Cargo.toml", include_str!("template/policy/Cargo.toml.txt")),
+    ("src/lib.rs", include_str!("template/policy/lib.rs.txt")),
+    ("cases/labelled.yaml", include_str!("template/policy/labelled.yaml")),
+    ("cases/unlabelled.yaml", include_str!("template/policy/unlabelled.yaml")),
+    ("README.md", include_str!("template/policy/README.md")),
+    (".gitignore", "/target\n/*.wasm\n"),
+];
+
+/// What a new plugin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// It compares and decides.
+    Reconciler,
+    /// It reviews.
+    Policy,
+}
+
 /// Where a new plugin takes the SDK from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sdk {
@@ -58,14 +77,18 @@ impl Sdk {
 ///
 /// # Errors
 /// The name cannot be used, the folder is in use, or the SDK is not where it should be.
-pub fn create(dir: &Path, name: &str, sdk: &Sdk) -> Result<Vec<PathBuf>, Error> {
+pub fn create(dir: &Path, name: &str, sdk: &Sdk, sort: Sort) -> Result<Vec<PathBuf>, Error> {
     check_name(name)?;
     let sdk = sdk.to_toml()?;
     if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Error::Occupied(dir.to_owned()));
     }
     let mut written = Vec::new();
-    for (file, text) in FILES {
+    let files = match sort {
+        Sort::Reconciler => &FILES[..],
+        Sort::Policy => &POLICY_FILES[..],
+    };
+    for (file, text) in files {
         let path = dir.join(file);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(Error::file(folder))?;
@@ -110,18 +133,22 @@ mod tests {
     fn a_folder_in_use_is_not_written_into() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("mine"), "x").unwrap();
-        let error = create(dir.path(), "a", &Sdk::Version("0.1.0".into())).unwrap_err();
+        let error =
+            create(dir.path(), "a", &Sdk::Version("0.1.0".into()), Sort::Policy).unwrap_err();
         assert!(matches!(error, Error::Occupied(_)), "{error}");
     }
 
     #[test]
     fn every_placeholder_is_filled_in() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("keeper");
-        for file in create(&folder, "keeper", &Sdk::Git("https://a.example/b".into())).unwrap() {
-            assert!(!fs::read_to_string(&file).unwrap().contains("__"), "{}", file.display());
+        for (name, sort) in [("keeper", Sort::Reconciler), ("guard", Sort::Policy)] {
+            let folder = dir.path().join(name);
+            let sdk = Sdk::Git("https://a.example/b".into());
+            for file in create(&folder, name, &sdk, sort).unwrap() {
+                assert!(!fs::read_to_string(&file).unwrap().contains("__"), "{}", file.display());
+            }
+            let cargo = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+            assert!(cargo.contains("{ git = \"https://a.example/b\" }"), "{cargo}");
         }
-        let cargo = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-        assert!(cargo.contains("{ git = \"https://a.example/b\" }"), "{cargo}");
     }
 }

@@ -8,6 +8,7 @@
 
 mod build;
 mod create;
+mod reviews;
 mod test;
 
 mod cargo;
@@ -18,7 +19,7 @@ mod manifest;
 mod verify;
 
 pub use build::{BuildOptions, Built, SIZE_GOAL_BYTES, build};
-pub use create::{Sdk, create};
+pub use create::{Sdk, Sort, create};
 pub use error::Error;
 pub use test::{CaseResult, FactsFor, TestReport, test};
 

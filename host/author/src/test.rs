@@ -1,8 +1,8 @@
 //! Runs an author's cases through the very sandbox that production uses.
 
 use crate::build::build_bytes;
-use crate::cases::{self, Case};
-use crate::{Error, verify};
+use crate::cases::{self, Any, Case};
+use crate::{Error, reviews, verify};
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -69,16 +69,26 @@ pub fn test(dir: &Path, facts_for: FactsFor<'_>, out: &mut dyn Write) -> Result<
     let plugin = Plugin::load(&bytes, &sandbox)?;
     let mut report = TestReport { plugin: plugin.identity().clone(), cases: Vec::new() };
     for (file, case) in cases {
-        let failures = match run(&plugin, &case, facts_for) {
+        let (name, ran) = match case {
+            Any::Pass(case) => {
+                let ran = run(&plugin, &case, facts_for);
+                (case.name, ran)
+            }
+            Any::Review(case) => {
+                let ran = reviews::run(&plugin, &case, NOW_MS);
+                (case.name, ran)
+            }
+        };
+        let failures = match ran {
             Ok(failures) => failures,
             Err(message) => return Err(Error::Case { path: file, message }),
         };
         let word = if failures.is_empty() { "ok  " } else { "FAIL" };
-        say(out, &format!("{word}  {}", case.name))?;
+        say(out, &format!("{word}  {name}"))?;
         for failure in &failures {
             say(out, &format!("      {}", failure.replace('\n', "\n      ")))?;
         }
-        report.cases.push(CaseResult { file, name: case.name, failures });
+        report.cases.push(CaseResult { file, name, failures });
     }
     let (all, failed) = (report.cases.len(), report.failed());
     say(out, &format!("{all} cases, {} passed, {failed} failed", all - failed))?;
@@ -91,6 +101,9 @@ fn say(out: &mut dyn Write, line: &str) -> Result<(), Error> {
 
 /// Runs one case; gives what is not as expected, or what is wrong with the case itself.
 fn run(plugin: &Plugin, case: &Case, facts_for: FactsFor<'_>) -> Result<Vec<String>, String> {
+    if !plugin.inspection().reconciles() {
+        return Err("the plugin exports no reconciler: a case of a policy has an object in place of desired".into());
+    }
     let snapshot = snapshot(case, facts_for)?;
     if plugin.manifest().claim_for(&snapshot.key.group_kind).is_none() {
         return Err(format!("the plugin does not claim {}", snapshot.key.group_kind));
@@ -157,7 +170,7 @@ fn snapshot(case: &Case, facts_for: FactsFor<'_>) -> Result<Snapshot, String> {
     })
 }
 
-fn identity(what: &str, object: &Value) -> Result<(Gvk, ObjectKey), String> {
+pub(crate) fn identity(what: &str, object: &Value) -> Result<(Gvk, ObjectKey), String> {
     let text = |value: &Value, name: &str| {
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(|| {
             format!("{what} has no {name}: write whole objects, as kubectl shows them")
@@ -174,7 +187,7 @@ fn identity(what: &str, object: &Value) -> Result<(Gvk, ObjectKey), String> {
     Ok((gvk, key))
 }
 
-fn bytes(value: &Value) -> Result<Arc<[u8]>, String> {
+pub(crate) fn bytes(value: &Value) -> Result<Arc<[u8]>, String> {
     serde_json::to_vec(value).map(Into::into).map_err(|error| error.to_string())
 }
 

@@ -1,10 +1,11 @@
-//! The gate: the only maker of a [`Change`].
+//! The gate: the only maker of a [`Change`], and of none that was not reviewed.
 //!
 //! Takes a decision and answers what may be written: effective power (manifest ∩ grant ∩ hard
 //! denials) on the canonical identity, within what the object's source is held to (`terms.rs`),
 //! action by action, and for each effect on what it would change (`judge.rs`). Writes nothing
-//! itself. In observe mode, the grant's or the source's, it makes no `Change` at all, only
-//! [`Planned`] lines, so that nothing that observes can write by any path.
+//! itself. What it lets through is a [`Draft`]; [`change`] makes a `Change` of one that the policies
+//! have reviewed, and of nothing else. In observe mode, the grant's or the source's, it permits
+//! nothing, so that nothing that observes can write by any path.
 
 mod judge;
 mod ledger;
@@ -19,6 +20,7 @@ use crate::effects::{Step, apply_body, effects};
 use crate::grant::{Mode, Power, Refusal};
 use crate::identity::{Gvk, ObjectKey};
 use crate::ignore;
+use crate::review::Reviewed;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 use crate::terms::Account;
@@ -53,6 +55,32 @@ impl Change {
     pub fn planned(&self) -> &Planned {
         &self.planned
     }
+}
+
+/// What the gate lets through, before the policies have reviewed it. It cannot be written.
+#[derive(Clone, Debug)]
+pub struct Draft(Change);
+
+impl Draft {
+    /// The object to write.
+    pub fn target(&self) -> &Target {
+        &self.0.target
+    }
+
+    /// What would be written.
+    pub fn effect(&self) -> &Effect {
+        &self.0.effect
+    }
+
+    /// The same for people and records, without content.
+    pub fn planned(&self) -> &Planned {
+        &self.0.planned
+    }
+}
+
+/// The change of a draft that no policy stopped.
+pub fn change(reviewed: Reviewed) -> Change {
+    reviewed.into_draft().0
 }
 
 /// A rehearsal of applying desired. Never written.
@@ -167,6 +195,8 @@ pub struct Gated {
     pub permits: Vec<Permit>,
     /// What was decided and is inside the power, whether or not it is written.
     pub planned: Vec<Planned>,
+    /// The same with what would be written, for review: over the object as it was judged.
+    pub drafts: Vec<Draft>,
     /// What was decided and is not inside the power.
     pub refusals: Vec<Refusal>,
     /// What a person should see of it.
@@ -175,7 +205,7 @@ pub struct Gated {
     pub left: Option<String>,
 }
 
-/// One action that may be done. Each of its changes is made of the object as it is when its turn
+/// One action that may be done. Each of its drafts is made of the object as it is when its turn
 /// comes: a change before it may have moved it. Only this module makes one.
 #[derive(Clone, Debug)]
 pub struct Permit {
@@ -184,11 +214,15 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The changes, over the object as it is now; `seen` is what was judged.
+    /// The drafts of its changes, over the object as it is now; `seen` is what was judged.
     ///
     /// # Errors
     /// A decision that does not fit the object: the plugin's fault, as text.
-    pub fn changes(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Change>, String> {
+    pub fn drafts(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Draft>, String> {
+        Ok(self.changes(seen, now)?.into_iter().map(Draft).collect())
+    }
+
+    fn changes(&self, seen: &Snapshot, now: &Snapshot) -> Result<Vec<Change>, String> {
         let change = |(effect, planned)| Change { target: target(seen), effect, planned };
         let effects = effects(&self.step, self.force, seen, now)?;
         Ok(effects.into_iter().map(change).collect())
@@ -286,7 +320,8 @@ pub fn gate(
         }
         due.push((permit, changes));
         for (permit, changes) in due {
-            gated.planned.extend(changes.into_iter().map(|change| change.planned));
+            gated.planned.extend(changes.iter().map(|change| change.planned.clone()));
+            gated.drafts.extend(changes.into_iter().map(Draft));
             if mode == Mode::Enforce {
                 gated.permits.push(permit);
             }
@@ -308,10 +343,11 @@ pub fn carry_over(power: &Power, snapshot: &Snapshot, version: &str) -> Result<G
     }
     let permit = Permit { step: Step::CarryOver(version.to_owned()), force: true };
     let changes = permit.changes(snapshot, snapshot)?;
-    let planned = changes.into_iter().map(|change| change.planned).collect();
+    let planned = changes.iter().map(|change| change.planned.clone()).collect();
+    let drafts = changes.into_iter().map(Draft).collect();
     let enforces = mode(power, snapshot) == Mode::Enforce;
     let permits = if enforces { vec![permit] } else { vec![] };
-    Ok(Gated { permits, planned, ..Gated::default() })
+    Ok(Gated { permits, planned, drafts, ..Gated::default() })
 }
 
 /// Whether an object that is as declared is to be taken over: it was never applied by us, the grant

@@ -4,7 +4,7 @@ use crate::budget::Budgets;
 use crate::decision::{Action, ActionKind, Decision};
 use crate::denial::{Accounts, Denial};
 use crate::fields::FieldPath;
-use crate::gate::{Change, Circumstances, Effect, Gated, gate};
+use crate::gate::{Circumstances, Draft, Effect, Gated, gate};
 use crate::grant::{Grant, Mode, Namespaces, Power, Terms};
 use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
 use crate::object::{Desired, Live, LiveObject, Origin};
@@ -121,8 +121,8 @@ fn content(json: &str) -> Action {
     Action::ApplyContent(json.as_bytes().to_vec())
 }
 
-fn changes(gated: &Gated, snapshot: &Snapshot) -> Vec<Change> {
-    gated.permits.iter().flat_map(|permit| permit.changes(snapshot, snapshot).unwrap()).collect()
+fn changes(gated: &Gated, snapshot: &Snapshot) -> Vec<Draft> {
+    gated.permits.iter().flat_map(|permit| permit.drafts(snapshot, snapshot).unwrap()).collect()
 }
 
 #[test]

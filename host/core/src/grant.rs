@@ -9,6 +9,7 @@ use crate::denial::Denial;
 use crate::fields::Fields;
 use crate::identity::{Digest, ObjectKey};
 use crate::plugin::{KindPattern, PluginIdentity, PluginManifest};
+use crate::policy::PolicyTerms;
 use crate::redact::is_sensitive;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -88,6 +89,8 @@ pub struct Terms {
     pub reads: Option<Vec<KindPattern>>,
     /// Whether its file may import WASI, which is closed.
     pub wasi: bool,
+    /// What it may do as a policy; `None`: it observes as one.
+    pub policy: Option<PolicyTerms>,
 }
 
 /// What one call of the plugin may use; `None`: the sandbox's default.

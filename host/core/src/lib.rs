@@ -11,6 +11,7 @@ pub mod pass;
 pub mod decision;
 pub mod gate;
 pub mod record;
+pub mod review;
 pub mod snapshot;
 
 pub mod budget;
@@ -20,6 +21,7 @@ pub mod grant;
 pub mod identity;
 pub mod object;
 pub mod plugin;
+pub mod policy;
 pub mod ports;
 
 pub mod health;

@@ -29,7 +29,11 @@ pub(crate) fn snapshot(seen: &Snapshot, redactor: &Redactor) -> Result<Snapshot,
     Ok(Snapshot { desired: Arc::new(Desired { json, ..desired }), live, ..seen.clone() })
 }
 
-fn object(json: &[u8], redactor: &Redactor) -> Result<Arc<[u8]>, String> {
+/// The object with the values that it keeps secret masked.
+///
+/// # Errors
+/// It is not JSON.
+pub(crate) fn object(json: &[u8], redactor: &Redactor) -> Result<Arc<[u8]>, String> {
     let mut object = trimtab_json::parse(json).map_err(|error| error.to_string())?;
     let plain = |_: &str, value: &Value<'_>| fingerprint(redactor, &text(value));
     members(&mut object, &["stringData"], plain);

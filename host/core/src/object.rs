@@ -6,6 +6,7 @@
 use crate::identity::{Digest, Gvk, ObjectKey};
 use crate::ignore::Rules;
 use crate::terms::SourceTerms;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,6 +67,9 @@ pub struct Provenance {
     pub message_subject: Option<Arc<str>>,
     /// Whose signature was verified, where the source asks for one.
     pub signer: Option<Signer>,
+    /// By file: whose verified signatures the commits since the last accepted revision have that
+    /// changed it. Empty where not every commit is verified.
+    pub touched: Arc<BTreeMap<Arc<str>, Vec<Arc<str>>>>,
 }
 
 /// Whoever signed a revision, by a key that is allowed to.

@@ -1,4 +1,4 @@
-//! The pass: one trip of one key, snapshot → compare → confirm → decide → gate → write → record.
+//! The pass: one trip of one key, snapshot → compare → confirm → decide → gate → review → write → record.
 //!
 //! Each stage takes the last one's value and gives the next, or ends the pass with its outcome.
 //! No stage calls back. Whatever happens, the pass ends in exactly one [`Record`].
@@ -11,12 +11,14 @@ use crate::confirm::Confirmed;
 use crate::decision::{Comparison, Decision, Difference, Finding, Severity, Verdict};
 use crate::denial::Accounts;
 use crate::failed::{not_confirmed, not_written};
-use crate::gate::{Change, Circumstances, Gated, Permit, Planned};
+use crate::gate::{Change, Circumstances, Draft, Gated, Permit, Planned};
 use crate::grant::{Power, Refusal};
 use crate::object::Live;
+use crate::policy::Policies;
 use crate::ports::{ApplyError, Clock, Cluster, Journal, Judge, PluginFault, Written};
 use crate::record::{Intent, Outcome, Record, Timings, Trigger};
 use crate::redact::{Redactor, is_sensitive};
+use crate::review::{self, Reviewed};
 use crate::snapshot::Snapshot;
 use crate::taint::{self, Taint};
 use crate::{
@@ -47,6 +49,8 @@ pub struct Bounds {
     pub resumed_from: Option<String>,
     /// What a person approved.
     pub approved: Approved,
+    /// Policies that review what is to be written.
+    pub policies: Policies,
     /// How the pass ends without that anything is looked at, where the caller knows it already.
     pub instead: Option<Outcome>,
 }
@@ -114,8 +118,8 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         suspension::tell(snapshot, self.bounds.resumed_from.as_deref(), record)?;
         stand_off(snapshot, record)?;
         let decision = self.decide(&shown, &real.differences, record).await?;
-        let permits = self.gate(power, snapshot, &decision, &real, record).await?;
-        self.write(snapshot, &shown, &real.differences, permits, record).await
+        let passed = self.gate(power, snapshot, &decision, &real, record).await?;
+        self.write(snapshot, &shown, &real.differences, passed, record).await
     }
 
     /// `judged` is what the plugin sees; who wrote what is read from the snapshot itself.
@@ -232,7 +236,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         decision: &Decision,
         real: &Real,
         record: &mut Record,
-    ) -> Result<Vec<Permit>, Outcome> {
+    ) -> Result<Passed, Outcome> {
         record.findings.extend(decision.findings.iter().cloned());
         record.conditions.clone_from(&decision.conditions);
         record.look_again = decision.look_again_after_ms.map(bounded);
@@ -242,7 +246,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             taint: self.taint(snapshot),
         };
         let gated = gate::gate(power, snapshot, decision, &known);
-        let Gated { permits, planned, refusals, findings, left } =
+        let Gated { permits, planned, drafts, refusals, findings, left } =
             gated.map_err(|text| fault(PluginFault::Invalid(text)))?;
         record.findings.extend(findings);
         record.planned = planned;
@@ -253,9 +257,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         {
             return Err(Outcome::Rejected(message.clone()));
         }
+        let differences = &real.differences;
+        let reviewed = self.review(snapshot, differences, drafts, record).await?;
         if !permits.is_empty() {
             self.bounds.approved.lets(&snapshot.desired.terms.approval, record)?;
-            return self.within_budget(&record.planned).map(|()| permits);
+            self.within_budget(&record.planned)?;
+            return Ok(Passed { permits, reviewed });
         }
         Err(match (record.planned.is_empty(), record.refusals.is_empty()) {
             (false, _) => Outcome::Observed,
@@ -264,6 +271,21 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
                 Outcome::Left(left.unwrap_or_else(|| "the plugin asks for nothing".into()))
             }
         })
+    }
+
+    /// Asks the policies, whether or not it is written: what observes shows what they would say.
+    async fn review(
+        &self,
+        snapshot: &Snapshot,
+        differences: &[Difference],
+        drafts: Vec<Draft>,
+        record: &mut Record,
+    ) -> Result<Vec<Reviewed>, Outcome> {
+        let (policies, opinions) = (&self.bounds.policies, &mut record.reviews);
+        let reviewed =
+            review::before_writes(policies, self.redactor, snapshot, differences, drafts, opinions);
+        let denied = reviewed.await;
+        denied.map_err(|denied| Outcome::Denied { reason: denied.reason, failed: denied.failed })
     }
 
     /// Takes what is going to be written out of the budgets, before any of it is written.
@@ -314,15 +336,25 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         snapshot: &Snapshot,
         shown: &Snapshot,
         differences: &[Difference],
-        permits: Vec<Permit>,
+        Passed { permits, reviewed }: Passed,
         record: &mut Record,
     ) -> Result<Outcome, Outcome> {
         let start = self.clock.elapsed();
         let mut now = snapshot.clone();
         let mut created = false;
+        let mut first = Some(reviewed);
         for permit in &permits {
-            let changes = permit.changes(snapshot, &now);
-            for change in changes.map_err(|text| fault(PluginFault::Invalid(text)))? {
+            let drafts = permit.drafts(snapshot, &now);
+            let drafts = drafts.map_err(|text| fault(PluginFault::Invalid(text)))?;
+            // Those of the first permit are what was reviewed; after a write the others are new.
+            let reviewed = match first.take() {
+                Some(mut reviewed) => {
+                    reviewed.truncate(drafts.len());
+                    reviewed
+                }
+                None => self.review(&now, differences, drafts, record).await?,
+            };
+            for change in reviewed.into_iter().map(gate::change) {
                 judgeable(&now)?;
                 let written = self.write_one(&now, &change, record).await;
                 record.timings.write = self.clock.elapsed() - start;
@@ -386,6 +418,12 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         record.outcome = self.redactor.outcome(kind, outcome);
         record
     }
+}
+
+/// What may be written, and the reviews of all its changes over the object as it was judged.
+struct Passed {
+    permits: Vec<Permit>,
+    reviewed: Vec<Reviewed>,
 }
 
 /// What the object is after a write, which the record keeps.
@@ -454,6 +492,7 @@ fn open(power: &Power, snapshot: &Snapshot, trigger: Trigger) -> Record {
         differences: Vec::new(),
         planned: Vec::new(),
         refusals: Vec::new(),
+        reviews: Vec::new(),
         findings: Vec::new(),
         conditions: Vec::new(),
         look_again: None,

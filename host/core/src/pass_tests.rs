@@ -1,5 +1,7 @@
 //! The pass, driven by scripted ports: what is called, what is written, how it ends.
 
+mod policies;
+
 use crate::budget::{Allowance, Amount, Left};
 use crate::decision::{
     Action, ActionKind, Comparison, Condition, ConditionStatus, Decision, Difference,
@@ -1129,7 +1131,7 @@ fn what_a_pass_asks_and_writes_is_asked_and_written_as_its_sources_account() {
     let decision =
         Decision { actions: vec![Action::ApplyDesired { without: vec![] }], ..Decision::default() };
     let gated = crate::gate::gate(&enforce(), &snapshot, &decision, &Default::default()).unwrap();
-    let changes = gated.permits[0].changes(&snapshot, &snapshot).unwrap();
+    let changes = gated.permits[0].drafts(&snapshot, &snapshot).unwrap();
     assert_eq!(changes[0].target().acts_as.as_ref(), Some(&account));
 }
 

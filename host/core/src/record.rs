@@ -10,6 +10,7 @@ use crate::identity::{Digest, Gvk, ObjectKey};
 use crate::ignore::Matched;
 use crate::object::Origin;
 use crate::plugin::PluginIdentity;
+use crate::policy::Opinion;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,6 +111,13 @@ pub enum Outcome {
         /// The change, by [`crate::approval::digest`].
         change: Digest,
     },
+    /// A policy stops what would be written.
+    Denied {
+        /// Which policy, by which control, and why.
+        reason: String,
+        /// Only failures of policies stop it, so that it is tried again.
+        failed: bool,
+    },
     /// Somebody undoes our correction again and again: it is not written for a while.
     Contested {
         /// Who and what.
@@ -156,6 +164,7 @@ impl Outcome {
             Self::OverBudget { .. } => "over-budget",
             Self::Contested { .. } => "contested",
             Self::AwaitingApproval { .. } => "awaiting-approval",
+            Self::Denied { .. } => "denied",
         }
     }
 
@@ -177,6 +186,7 @@ impl Outcome {
             | Self::OverBudget { reason: text, .. }
             | Self::Contested { reason: text, .. }
             | Self::AwaitingApproval { reason: text, .. }
+            | Self::Denied { reason: text, .. }
             | Self::Failed { message: text, .. }
             | Self::Deferred { reason: text, .. } => text.clone(),
             Self::Conflict(managers) => {
@@ -205,6 +215,7 @@ impl Outcome {
             | Self::Suspended(_)
             | Self::Refused
             | Self::AwaitingApproval { .. }
+            | Self::Denied { failed: false, .. }
             // Whoever owns the fields has to let go of them, which is an event.
             | Self::Conflict(_) => Next::Settle,
             Self::Deferred { after, .. }
@@ -212,7 +223,8 @@ impl Outcome {
             | Self::Contested { after, .. } => Next::After(*after),
             Self::Stale => Next::Again,
             Self::Failed { retry_after, .. } => Next::Retry(*retry_after),
-            Self::Unknown(_)
+            Self::Denied { failed: true, .. }
+            | Self::Unknown(_)
             | Self::Rejected(_)
             | Self::Waiting(_)
             | Self::Fault(_)
@@ -270,6 +282,8 @@ pub struct Record {
     pub planned: Vec<Planned>,
     /// What the gate refused.
     pub refusals: Vec<Refusal>,
+    /// What the policies said of what was to be done.
+    pub reviews: Vec<Opinion>,
     /// What a person should see.
     pub findings: Vec<Finding>,
     /// Conditions that the plugin gave.

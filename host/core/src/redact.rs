@@ -162,6 +162,12 @@ impl Redactor {
         if is_sensitive(kind) { WITHHELD.to_owned() } else { self.without_values(text) }
     }
 
+    /// A name or path of a plugin's making: all hidden where it holds a value.
+    pub(crate) fn name(&self, name: String) -> String {
+        let holds = self.values.iter().any(|value| name.contains(&**value));
+        if holds { HIDDEN.to_owned() } else { name }
+    }
+
     /// This outcome as it may be shown.
     pub fn outcome(&self, kind: &GroupKind, outcome: Outcome) -> Outcome {
         match outcome {

@@ -4,9 +4,11 @@
 //! what to do. Half a set of grants is never used: the caller keeps the last good one. `terms.rs`
 //! reads the optional keys, `proposal.rs` prints a grant for a plugin.
 
+mod policy;
 mod proposal;
 mod terms;
 
+pub use self::policy::{proposal as policy_proposal, section as policy_section};
 pub use self::proposal::{Narrowed, proposal};
 pub use self::terms::limits;
 
@@ -34,11 +36,16 @@ struct Document {
     kind: String,
     plugin: Spanned<String>,
     digest: Spanned<String>,
-    mode: ModeWord,
-    kinds: Words,
-    namespaces: Words,
-    cluster_scoped: bool,
-    actions: Words,
+    #[serde(default)]
+    mode: Option<ModeWord>,
+    #[serde(default)]
+    kinds: Option<Words>,
+    #[serde(default)]
+    namespaces: Option<Words>,
+    #[serde(default)]
+    cluster_scoped: Option<bool>,
+    #[serde(default)]
+    actions: Option<Words>,
     #[serde(default)]
     predecessors: Words,
     #[serde(default)]
@@ -53,6 +60,17 @@ struct Document {
     limits: Option<Spanned<terms::Limits>>,
     #[serde(default)]
     wasi: Option<terms::WasiWord>,
+    #[serde(default)]
+    policy: Option<policy::Policy>,
+}
+
+/// What a grant gives a reconciler: all of it is said, or for a policy alone nothing.
+struct Reconciles {
+    mode: Mode,
+    kinds: Words,
+    namespaces: Words,
+    cluster_scoped: bool,
+    actions: Words,
 }
 
 /// Words, each with its line.
@@ -75,6 +93,15 @@ impl Wrong {
 enum ModeWord {
     Observe,
     Enforce,
+}
+
+impl From<ModeWord> for Mode {
+    fn from(word: ModeWord) -> Self {
+        match word {
+            ModeWord::Observe => Self::Observe,
+            ModeWord::Enforce => Self::Enforce,
+        }
+    }
 }
 
 /// Why grants could not be read. Each line names a file and says what to do.
@@ -173,11 +200,15 @@ fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
             ),
         )
     })?;
-    if document.kinds.is_empty() || document.actions.is_empty() || document.namespaces.is_empty() {
-        return Err(Wrong::at(plugin, "kinds, namespaces and actions must each name something"));
-    }
-    let kinds = patterns(&document.kinds)?;
-    let actions = document
+    let policy = document.policy.map(|it| policy::check(it, plugin)).transpose()?;
+    let given = reconciles(
+        plugin,
+        policy.is_some(),
+        (document.mode, document.kinds, document.namespaces),
+        (document.cluster_scoped, document.actions),
+    )?;
+    let kinds = patterns(&given.kinds)?;
+    let actions = given
         .actions
         .iter()
         .map(|word| {
@@ -202,9 +233,9 @@ fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
         let what = "predecessors are succeeded where actions has adopt: add it";
         return Err(Wrong::at(first, what));
     }
-    let namespaces = namespaces(&document.namespaces)?;
+    let namespaces = namespaces(&given.namespaces)?;
     let reach =
-        terms::Reach { kinds: &kinds, actions: &actions, cluster_scoped: document.cluster_scoped };
+        terms::Reach { kinds: &kinds, actions: &actions, cluster_scoped: given.cluster_scoped };
     let mut terms = terms::check(
         &document.allow,
         &document.fields,
@@ -213,22 +244,66 @@ fn check(document: Document, origin: &str) -> Result<Grant, Wrong> {
         document.limits.as_ref(),
         &reach,
     )?;
+    terms.policy = policy;
     terms.wasi = matches!(document.wasi, Some(terms::WasiWord::Closed));
     Ok(Grant {
         plugin: document.plugin.value.clone(),
         digest,
-        mode: match document.mode {
-            ModeWord::Observe => Mode::Observe,
-            ModeWord::Enforce => Mode::Enforce,
-        },
+        mode: given.mode,
         kinds,
         namespaces,
-        cluster_scoped: document.cluster_scoped,
+        cluster_scoped: given.cluster_scoped,
         actions,
         predecessors: document.predecessors.into_iter().map(|name| name.value).collect(),
         terms,
         origin: origin.to_owned(),
     })
+}
+
+/// What the grant says for a reconciler.
+fn reconciles(
+    plugin: &Spanned<String>,
+    is_policy: bool,
+    (mode, kinds, namespaces): (Option<ModeWord>, Option<Words>, Option<Words>),
+    (cluster_scoped, actions): (Option<bool>, Option<Words>),
+) -> Result<Reconciles, Wrong> {
+    let all = (mode, kinds, namespaces, cluster_scoped, actions);
+    let (mode, kinds, namespaces, cluster_scoped, actions) = match all {
+        (Some(mode), Some(kinds), Some(namespaces), Some(cluster_scoped), Some(actions)) => {
+            (mode, kinds, namespaces, cluster_scoped, actions)
+        }
+        (None, None, None, None, None) if is_policy => {
+            return Ok(Reconciles {
+                mode: Mode::Observe,
+                kinds: vec![],
+                namespaces: vec![],
+                cluster_scoped: false,
+                actions: vec![],
+            });
+        }
+        (mode, kinds, namespaces, cluster_scoped, actions) => {
+            let named = [
+                ("mode", mode.is_some()),
+                ("kinds", kinds.is_some()),
+                ("namespaces", namespaces.is_some()),
+                ("clusterScoped", cluster_scoped.is_some()),
+                ("actions", actions.is_some()),
+            ];
+            let missing: Vec<&str> =
+                named.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+            return Err(Wrong::at(
+                plugin,
+                format!(
+                    "missing {}: a grant has mode, kinds, namespaces, clusterScoped and actions; one that is for a policy alone has none of them, and policy",
+                    missing.join(", ")
+                ),
+            ));
+        }
+    };
+    if kinds.is_empty() || actions.is_empty() || namespaces.is_empty() {
+        return Err(Wrong::at(plugin, "kinds, namespaces and actions must each name something"));
+    }
+    Ok(Reconciles { mode: mode.into(), kinds, namespaces, cluster_scoped, actions })
 }
 
 fn patterns(words: &[Spanned<String>]) -> Result<Vec<KindPattern>, Wrong> {

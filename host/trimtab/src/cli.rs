@@ -45,6 +45,9 @@ enum Command {
     /// Make, build, test, inspect and grant plugins, and list those of a running host.
     #[command(subcommand)]
     Plugin(cmd::plugin::Plugin),
+    /// Run a policy on manifests.
+    #[command(subcommand)]
+    Policy(cmd::policy::Policy),
     /// The sources of a running host: how they stand, and what to do with them.
     #[command(subcommand)]
     Source(cmd::source::Source),
@@ -96,6 +99,7 @@ impl Cli {
             Command::Rbac(rbac) => rbac.run(),
             Command::Dev(dev) => dev.run(),
             Command::Plugin(plugin) => plugin.run(),
+            Command::Policy(policy) => policy.run(),
             Command::Source(source) => source.run(),
             Command::Audit(audit) => audit.run(),
             Command::CompileWorker => return compile_worker(),

@@ -15,10 +15,11 @@ use trimtab_core::decision::{ActionKind, Comparison, Difference, Verdict};
 use trimtab_core::denial::Accounts;
 use trimtab_core::grant::Power;
 use trimtab_core::identity::{Digest, GroupKind, Gvk, ObjectKey};
-use trimtab_core::object::{Desired, Manifest, Revision};
+use trimtab_core::object::{Desired, Manifest, Provenance, Revision};
 use trimtab_core::pass::{Bounds, World};
 use trimtab_core::placing::PlacingError;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
+use trimtab_core::policy::{self, Policies, Request, Reviewer, Vouched};
 use trimtab_core::ports::{Clock, Journal, JournalError, Judge, PluginFault};
 use trimtab_core::record::{Intent, Record, Trigger};
 use trimtab_core::redact::Redactor;
@@ -105,6 +106,14 @@ impl Judges {
         }
     }
 
+    /// Policies that review what would be written.
+    fn reviewers(&self) -> Arc<[Arc<dyn Reviewer>]> {
+        match self {
+            Self::Generic => Arc::default(),
+            Self::Plugins(registry) => registry.reviewers.clone(),
+        }
+    }
+
     /// Kinds that are read beside what is judged, each with its namespaces.
     fn reads(&self, objects: &[Arc<Desired>], kinds: &Kinds) -> HashMap<Gvk, HashSet<Arc<str>>> {
         let Self::Plugins(registry) = self else { return HashMap::new() };
@@ -150,7 +159,17 @@ pub(crate) async fn observe(
             Err(more) => errors.extend(more),
         }
     }
-    let state = DesiredState::of(placed.iter(), |_| None);
+    let mut state = DesiredState::of(placed.iter(), |_| None);
+    let provenance: HashMap<Arc<str>, &Provenance> =
+        revisions.iter().map(|(_, it)| (it.source.clone(), &it.provenance)).collect();
+    let vouched = |desired: &Desired| {
+        let by = |it: &&Provenance| Arc::new(Vouched::by(it, Some(&desired.origin.file)));
+        provenance.get(&desired.source).map(by).unwrap_or_default()
+    };
+    if let Judges::Plugins(registry) = judges {
+        enter(&mut state, registry, redactor, vouched).await;
+    }
+    let signed = state.objects.values().map(|it| (it.key.clone(), vouched(it))).collect();
     let by_source = state.accounts;
     let unplaced = state.unplaced.into_iter().map(|it| (it.manifest, it.reason)).collect();
     let objects: Vec<Arc<Desired>> = state.objects.into_values().collect();
@@ -164,7 +183,7 @@ pub(crate) async fn observe(
             .into_iter()
             .partition(|desired| registry.for_kind(&desired.key.group_kind).is_some()),
     };
-    let known = Known { accounts: by_source, applied: HashMap::new() };
+    let known = Known { accounts: by_source, applied: HashMap::new(), vouched: signed };
     let looked = look(&store, &facts, &writer, judges, &redactor, &known, objects).await;
     Ok(Round { looked, unplaced, errors, refused: state.refused, unclaimed, redactor, store })
 }
@@ -176,6 +195,42 @@ pub(crate) struct Known {
     pub(crate) accounts: HashMap<Arc<str>, Arc<Accounts>>,
     /// The UIDs under which we wrote objects.
     pub(crate) applied: HashMap<ObjectKey, Arc<str>>,
+    /// Who vouches for each object.
+    pub(crate) vouched: HashMap<ObjectKey, Arc<Vouched>>,
+}
+
+/// Takes out what policies do not let in, and says why.
+async fn enter(
+    state: &mut DesiredState,
+    registry: &Registry,
+    redactor: &Redactor,
+    vouched: impl Fn(&Desired) -> Arc<Vouched>,
+) {
+    if registry.reviewers.is_empty() {
+        return;
+    }
+    let objects: Vec<Arc<Desired>> = state.objects.values().cloned().collect();
+    let reviews = objects.into_iter().map(|desired| {
+        let request = Request::enters(&desired, vouched(&desired), now_ms());
+        async move {
+            let opinions = policy::ask(&registry.reviewers, &request, redactor).await;
+            (desired, policy::denied(&opinions))
+        }
+    });
+    let answers: Vec<_> =
+        futures::stream::iter(reviews).buffer_unordered(PASSES_AT_ONCE).collect().await;
+    for (desired, denied) in answers {
+        let Some(denied) = denied else { continue };
+        state.withhold(&desired.key, None);
+        state.refused.push(Refused {
+            source: desired.source.to_string(),
+            object: desired.key.to_string(),
+            origin: desired.origin.to_string(),
+            reason: denied.reason,
+        });
+    }
+    state.refused.sort();
+    state.count_accounts();
 }
 
 /// One pass of each of these objects that writes nothing, against what the store holds.
@@ -193,7 +248,11 @@ pub(crate) async fn look(
         let started = &started;
         let (judge, power) = judges.of(&desired.key.group_kind, store)?;
         let accounts = known.accounts.get(&desired.source).cloned().unwrap_or_default();
-        let bounds = Bounds { despite_suspension: true, accounts, ..Bounds::default() };
+        let policies = Policies {
+            reviewers: judges.reviewers(),
+            vouched: known.vouched.get(&desired.key).cloned().unwrap_or_default(),
+        };
+        let bounds = Bounds { despite_suspension: true, accounts, policies, ..Bounds::default() };
         Some(async move {
             let snapshot = Snapshot {
                 key: desired.key.clone(),

@@ -1,6 +1,6 @@
 //! A pass's own state in the sandbox: what a call has used so far, what it may read, and its log.
 //!
-//! Made for one snapshot and dropped with its instance; `compare` and `decide` each begin anew, but
+//! Made for one snapshot, or one review, and dropped with its instance; `compare` and `decide` each begin anew, but
 //! for memory. Implements the two imports that a
 //! guest has. A guest that may have seen a Secret (the object is one, or it read one) loses its
 //! log: free text could carry the values out.
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::plugin::{KindPattern, PluginIdentity};
 use trimtab_core::redact::is_sensitive;
-use trimtab_core::snapshot::Snapshot;
 use wasmtime::{Engine, ResourceLimiter, Store};
 
 /// Bytes of each part of a lookup's query: no name in a cluster is longer than 253.
@@ -52,14 +51,14 @@ impl Call {
         limits: Limits,
         plugin: Arc<PluginIdentity>,
         reads: Arc<[KindPattern]>,
-        snapshot: &Snapshot,
+        object: &ObjectKey,
         lookups: Arc<dyn Lookups>,
     ) -> Self {
         Self {
             meter: Meter { memory_left: limits.memory_bytes, exceeded: None },
             wasi: Wasi::default(),
             plugin,
-            object: snapshot.key.clone(),
+            object: object.clone(),
             reads,
             lookups,
             lookups_left: limits.lookups,
@@ -68,7 +67,7 @@ impl Call {
                 lines_left: limits.log_lines,
                 bytes_left: limits.log_bytes,
                 dropped: 0,
-                withheld: is_sensitive(&snapshot.key.group_kind),
+                withheld: is_sensitive(&object.group_kind),
                 last_error: None,
             },
             limits,

@@ -7,6 +7,7 @@
 
 use crate::Limits;
 use crate::bindings::exports::trimtab::plugin::reconciler as wit;
+use crate::bindings::policy::exports::trimtab::plugin::policy;
 use crate::bindings::trimtab::plugin::types;
 use crate::limits::{
     MAX_DIFFERENCES, MAX_ITEMS, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_SENTENCE_BYTES,
@@ -16,6 +17,7 @@ use trimtab_core::decision::{
     Action, Comparison, Condition, ConditionStatus, Decision, Difference, DifferenceKind, Finding,
     Severity, Verdict,
 };
+use trimtab_core::policy::{Reason, Verdict as Review};
 use trimtab_core::ports::PluginFault;
 use trimtab_core::snapshot::Snapshot;
 use trimtab_json::Path;
@@ -124,6 +126,19 @@ impl Output for wit::Verdict {
                     look_again_after_ms,
                 }))
             }
+        }
+    }
+}
+
+impl Output for policy::ReviewVerdict {
+    type Core = Review;
+
+    fn into_core(self, limits: &Limits) -> Result<Review, PluginFault> {
+        let mut check = Check { left: limits.output_bytes, limit: limits.output_bytes };
+        match self {
+            Self::Allow => Ok(Review::Allow),
+            Self::Warn(reasons) => check.reasons("warn", reasons).map(Review::Warn),
+            Self::Deny(reasons) => check.reasons("deny", reasons).map(Review::Deny),
         }
     }
 }
@@ -260,6 +275,24 @@ impl Check {
             },
             reason: self.name("condition reason", from.reason)?,
             message: self.sentence("condition message", from.message)?,
+        })
+    }
+
+    fn reasons(
+        &mut self,
+        word: &str,
+        reasons: Vec<policy::Reason>,
+    ) -> Result<Vec<Reason>, PluginFault> {
+        if reasons.is_empty() {
+            return Err(PluginFault::Invalid(format!("review answers `{word}` without a reason")));
+        }
+        self.count("reasons", reasons.len(), MAX_ITEMS)?;
+        each(reasons, |policy::Reason { control, message, path }| {
+            Ok(Reason {
+                control: self.name("control", control)?,
+                message: self.sentence("reason", message)?,
+                path: path.map(|path| self.path(&path)).transpose()?,
+            })
         })
     }
 

@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// The component is of another world.
     #[error(
-        "does not export trimtab:plugin/reconciler ({exports}): a plugin exports it with `trimtab_sdk::export!`; if the file was copied, it may be incomplete"
+        "exports neither trimtab:plugin/reconciler nor trimtab:plugin/policy ({exports}): a plugin does so with `trimtab_sdk::export!` or `export_policy!`; if the file was copied, it may be incomplete"
     )]
     WrongWorld {
         /// What it exports instead.

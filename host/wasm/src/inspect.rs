@@ -27,6 +27,9 @@ const LINKED_WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "
 /// The interface that makes a component a reconciler.
 const RECONCILER: &str = "reconciler";
 
+/// The interface that makes it a policy.
+const POLICY: &str = "policy";
+
 /// Imports or exports of one component. Ours have four; against lists made to be printed.
 const MAX_NAMES: usize = 64;
 
@@ -60,6 +63,16 @@ impl Inspection {
         }
     }
 
+    /// Whether it compares and decides.
+    pub fn reconciles(&self) -> bool {
+        has(&self.exports, RECONCILER)
+    }
+
+    /// Whether it reviews.
+    pub fn reviews(&self) -> bool {
+        has(&self.exports, POLICY)
+    }
+
     /// Its imports of WASI, by name. It is linked to one that is closed: no files, arguments,
     /// variables or network, time and random numbers fixed by the pass.
     pub fn wasi(&self) -> impl Iterator<Item = &str> {
@@ -77,7 +90,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, Error> {
     let manifest = manifest::read(manifest.ok_or(Error::NoManifest)?)?;
     if manifest.wit != wit {
         return Err(Error::Manifest(format!(
-            "`wit` is {}, and the component exports trimtab:plugin/reconciler@{wit}",
+            "`wit` is {}, and the component is built against trimtab:plugin@{wit}",
             manifest.wit
         )));
     }
@@ -209,13 +222,9 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
             return Err(Error::Import { name: printable(name, SHOWN_BYTES) });
         }
     }
-    let reconciler = outline.exports.iter().any(|name| {
-        name.strip_prefix(PACKAGE)
-            .and_then(|rest| rest.split_once('@'))
-            .is_some_and(|(interface, _)| interface == RECONCILER)
-    });
+    let plays_a_part = [RECONCILER, POLICY].iter().any(|it| has(&outline.exports, it));
     match version {
-        Some(version) if reconciler => Ok(version.to_owned()),
+        Some(version) if plays_a_part => Ok(version.to_owned()),
         _ => Err(Error::WrongWorld {
             exports: match outline.exports.as_slice() {
                 [] => "it exports nothing".into(),
@@ -223,6 +232,14 @@ fn check_names(outline: &Outline) -> Result<String, Error> {
             },
         }),
     }
+}
+
+/// Whether this interface of the contract is among the names.
+fn has(names: &[String], interface: &str) -> bool {
+    names.iter().any(|name| {
+        let found = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
+        found.is_some_and(|(found, _)| found == interface)
+    })
 }
 
 #[cfg(test)]

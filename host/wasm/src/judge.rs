@@ -77,22 +77,29 @@ impl Judgement {
         &self,
         run: impl FnOnce(&Plugin, &Arc<dyn Lookups>) -> Result<T, PluginFault> + Send + 'static,
     ) -> Result<T, PluginFault> {
-        let (own, all) = self.plugin.turns();
-        let turns = (turn(own).await?, turn(all).await?);
         let Self { plugin, lookups, .. } = self.clone();
-        let answer = tokio::task::spawn_blocking(move || {
-            let _turns = turns;
-            run(&plugin, &lookups)
-        });
-        answer.await.map_err(|error| {
-            PluginFault::Unavailable(if error.is_panic() {
-                "the host failed while it ran the plugin; please report this with the host's log"
-                    .into()
-            } else {
-                "the host is shutting down".into()
-            })
-        })?
+        on_a_blocking_thread(&self.plugin, move || run(&plugin, &lookups)).await
     }
+}
+
+/// Runs a call of this plugin in its turn.
+pub(crate) async fn on_a_blocking_thread<T: Send + 'static>(
+    plugin: &Plugin,
+    run: impl FnOnce() -> Result<T, PluginFault> + Send + 'static,
+) -> Result<T, PluginFault> {
+    let (own, all) = plugin.turns();
+    let turns = (turn(own).await?, turn(all).await?);
+    let answer = tokio::task::spawn_blocking(move || {
+        let _turns = turns;
+        run()
+    });
+    answer.await.map_err(|error| {
+        PluginFault::Unavailable(if error.is_panic() {
+            "the host failed while it ran the plugin; please report this with the host's log".into()
+        } else {
+            "the host is shutting down".into()
+        })
+    })?
 }
 
 impl Judge for Judgement {

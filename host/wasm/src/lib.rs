@@ -6,7 +6,8 @@
 //!
 //! The way of a file: [`inspect`] reads what it says of itself without running anything and
 //! refuses what is no plugin of ours; [`Plugin::load`] compiles it (or takes the compiled code
-//! from the host's own cache); [`Plugin::judgement`] makes the core's `Judge` of it.
+//! from the host's own cache); [`Plugin::judgement`] makes the core's `Judge` of it, and
+//! [`Reviewing`] the core's `Reviewer`.
 //!
 //! Start reading at `plugin.rs`; what a guest may use is in `limits.rs`.
 
@@ -49,6 +50,8 @@ mod plugin;
 #[cfg(feature = "runtime")]
 mod purity;
 #[cfg(feature = "runtime")]
+mod review;
+#[cfg(feature = "runtime")]
 mod sandbox;
 #[cfg(feature = "runtime")]
 mod wasi;
@@ -62,6 +65,7 @@ pub use self::{
     judge::Judgement,
     lookups::{LookupError, Lookups, NoLookups},
     plugin::Plugin,
+    review::Reviewing,
     sandbox::{Sandbox, SandboxOptions},
 };
 

@@ -4,6 +4,7 @@
 //! two passes lies in the store that `call.rs` makes for each and drops after it.
 
 use crate::bindings::ReconcilerPluginPre;
+use crate::bindings::policy::PolicyPluginPre;
 use crate::cache;
 use crate::call::Call;
 use crate::convert::Params;
@@ -15,10 +16,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use trimtab_core::decision::{Comparison, Difference, Verdict};
+use trimtab_core::identity::ObjectKey;
 use trimtab_core::object::Live;
 use trimtab_core::plugin::{KindPattern, PluginIdentity, PluginManifest};
 use trimtab_core::ports::PluginFault;
 use trimtab_core::snapshot::Snapshot;
+use wasmtime::Store;
 use wasmtime::component::Linker;
 
 /// A plugin that is loaded into a [`Sandbox`]. Cheap to clone; the compiled code goes with the
@@ -36,12 +39,17 @@ struct Loaded {
     reads: Arc<[KindPattern]>,
     inspection: Inspection,
     has_wasi: bool,
-    pre: ReconcilerPluginPre<Call>,
+    /// `None`: it exports no reconciler.
+    pre: Option<ReconcilerPluginPre<Call>>,
+    /// `None`: it exports no policy.
+    policy: Option<PolicyPluginPre<Call>>,
     /// Turns of this plugin: at most half of all, so that one plugin that uses up its time
     /// leaves room for the others.
     turns: Arc<Semaphore>,
     /// Which comparisons are made twice.
     sampler: Sampler,
+    /// Which reviews are made twice.
+    review_sampler: Sampler,
 }
 
 impl Plugin {
@@ -92,7 +100,14 @@ impl Plugin {
         };
         let component = cache::load(&shared.engine, &code)?;
         let pre = linker.instantiate_pre(&component).map_err(compile_error)?;
-        let pre = ReconcilerPluginPre::new(pre).map_err(compile_error)?;
+        let policy = match inspection.reviews() {
+            true => Some(PolicyPluginPre::new(pre.clone()).map_err(compile_error)?),
+            false => None,
+        };
+        let pre = match inspection.reconciles() {
+            true => Some(ReconcilerPluginPre::new(pre).map_err(compile_error)?),
+            false => None,
+        };
         Ok(Self {
             limits: Limits::default(),
             loaded: Arc::new(Loaded {
@@ -102,8 +117,10 @@ impl Plugin {
                 has_wasi,
                 inspection,
                 pre,
+                policy,
                 turns: Arc::new(Semaphore::new(shared.calls.div_ceil(2))),
                 sampler: Sampler::default(),
+                review_sampler: Sampler::default(),
             }),
         })
     }
@@ -276,22 +293,44 @@ impl Plugin {
         again: bool,
     ) -> Result<Instance, PluginFault> {
         let loaded = &*self.loaded;
-        let mut call = Call::new(
-            self.limits,
-            loaded.identity.clone(),
-            loaded.reads.clone(),
-            snapshot,
-            lookups.clone(),
-        );
+        let pre = loaded.pre.as_ref().ok_or_else(|| {
+            PluginFault::Invalid("it exports no reconciler, and was asked as one".into())
+        })?;
+        let mut call = self.call(&snapshot.key, lookups.clone());
         if loaded.has_wasi {
             call.wasi = Wasi::of(snapshot);
         }
         if again {
             call.silence();
         }
-        let shared = &loaded.sandbox.shared;
-        let store = call.into_store(&shared.engine, shared.guards);
-        Instance::new(store, &self.limits, |store| loaded.pre.instantiate(store))
+        Instance::new(self.store(call), &self.limits, |store| pre.instantiate(store))
+    }
+
+    /// A call's own state, for this object.
+    pub(crate) fn call(&self, object: &ObjectKey, lookups: Arc<dyn Lookups>) -> Call {
+        let Loaded { identity, reads, .. } = &*self.loaded;
+        Call::new(self.limits, identity.clone(), reads.clone(), object, lookups)
+    }
+
+    pub(crate) fn store(&self, call: Call) -> Store<Call> {
+        let shared = &self.loaded.sandbox.shared;
+        call.into_store(&shared.engine, shared.guards)
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(crate) fn has_wasi(&self) -> bool {
+        self.loaded.has_wasi
+    }
+
+    pub(crate) fn policy_pre(&self) -> Option<&PolicyPluginPre<Call>> {
+        self.loaded.policy.as_ref()
+    }
+
+    pub(crate) fn samples_review(&self) -> bool {
+        self.loaded.sandbox.shared.guards.purity && self.loaded.review_sampler.takes()
     }
 }
 

@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use std::pin::Pin;
 use trimtab_core::identity::Digest;
 use trimtab_core::object::Live;
+use trimtab_core::policy::Request;
 use trimtab_core::snapshot::Snapshot;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
@@ -56,6 +57,16 @@ impl Wasi {
             .chain_update(snapshot.now_ms.to_le_bytes())
             .finalize();
         Self { now_ms: snapshot.now_ms, seed: seed.into(), ..Self::default() }
+    }
+
+    /// For a review of this request.
+    pub(crate) fn of_review(request: &Request) -> Self {
+        let mut seed = Sha256::new().chain_update(request.key.to_string());
+        for json in [&request.desired, &request.live] {
+            seed.update(Digest::of(json.as_deref().unwrap_or_default()).bytes());
+        }
+        let seed = seed.chain_update(request.now_ms.to_le_bytes()).finalize();
+        Self { now_ms: request.now_ms, seed: seed.into(), ..Self::default() }
     }
 
     fn nanoseconds(&self) -> u64 {

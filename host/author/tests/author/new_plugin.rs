@@ -4,13 +4,13 @@ use crate::project;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trimtab_author::{BuildOptions, Error, Sdk, TestReport, build, create, test};
+use trimtab_author::{BuildOptions, Error, Sdk, Sort, TestReport, build, create, test};
 
 /// A new plugin in a folder that shares its results with the other tests of this file.
 fn new_plugin() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let crate_dir = dir.path().join("keeper");
-    create(&crate_dir, "keeper", &Sdk::Path(project().join("sdk"))).unwrap();
+    create(&crate_dir, "keeper", &Sdk::Path(project().join("sdk")), Sort::Reconciler).unwrap();
     // What is downloaded already, so that the test needs no network.
     fs::copy(project().join("Cargo.lock"), crate_dir.join("Cargo.lock")).unwrap();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new-plugin");

@@ -6,7 +6,7 @@
 //! word here as everywhere, in the source's own `deletion.allow`. That the inventory has the object,
 //! under this UID, is the other half; labels and annotations that say that it is ours count nothing.
 
-use super::{Change, Effect, Planned, Target};
+use super::{Change, Draft, Effect, Planned, Target};
 use crate::decision::ActionKind;
 use crate::denial::{self, Accounts, Denial};
 use crate::grant::{Mode, Refusal, is_canonical};
@@ -38,7 +38,7 @@ pub(crate) fn denied(key: &ObjectKey, live: &LiveObject, terms: &SourceTerms) ->
     denied.iter().find(|it| !lifted(&it.denial)).map(|it| it.refusal_to_prune(key))
 }
 
-/// The change that deletes exactly this object.
+/// The draft of a change that deletes exactly this object.
 ///
 /// # Errors
 /// The refusal that says what it lies outside of.
@@ -48,7 +48,7 @@ pub fn prune(
     gvk: &Gvk,
     entry: &Entry,
     live: &LiveObject,
-) -> Result<Change, Refusal> {
+) -> Result<Draft, Refusal> {
     let refuse = |reason, message: String| Err(Refusal { reason, message });
     if !terms.prune {
         return refuse("PruneOff", format!("{key}: its source says prune: false"));
@@ -70,5 +70,5 @@ pub fn prune(
     };
     let action = ActionKind::Delete;
     let planned = Planned { action, paths: Vec::new(), creates: false, takes: Vec::new() };
-    Ok(Change::of(target, effect, planned))
+    Ok(Draft(Change::of(target, effect, planned)))
 }

@@ -45,7 +45,7 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         let decision = Decision { actions: vec![Action::Adopt], ..Decision::default() };
         let real = Real { differences: vec![], refused: None, rehearsed: Some(rehearsed) };
         match self.gate(power, snapshot, &decision, &real, record).await {
-            Ok(permits) => self.write(snapshot, shown, &[], permits, record).await,
+            Ok(passed) => self.write(snapshot, shown, &[], passed, record).await,
             Err(Outcome::Refused) => {
                 let refusals = std::mem::take(&mut record.refusals);
                 let why: Vec<String> = refusals.iter().map(ToString::to_string).collect();
@@ -80,6 +80,10 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
             }
         };
         record.planned.extend(carried.planned);
+        let reviewed = match self.review(snapshot, &[], carried.drafts, record).await {
+            Ok(reviewed) => reviewed,
+            Err(outcome) => return outcome,
+        };
         if carried.permits.is_empty() {
             record.findings.push(warning("stale-managed-fields", text));
             return Outcome::Observed;
@@ -87,16 +91,11 @@ impl<J: Judge, C: Cluster, R: Journal, T: Clock> World<'_, J, C, R, T> {
         if let Err(over) = self.within_budget(&record.planned) {
             return over;
         }
-        for permit in &carried.permits {
-            let changes = match permit.changes(snapshot, snapshot) {
-                Ok(changes) => changes,
-                Err(text) => return Outcome::Unknown(text),
-            };
-            for change in &changes {
-                match self.write_one(snapshot, change, record).await {
-                    Ok(written) => record.after = Some(written),
-                    Err(outcome) => return outcome,
-                }
+        // One permit, whose changes these are.
+        for change in reviewed.into_iter().map(gate::change) {
+            match self.write_one(snapshot, &change, record).await {
+                Ok(written) => record.after = Some(written),
+                Err(outcome) => return outcome,
             }
         }
         Outcome::Waiting(format!(

@@ -76,6 +76,7 @@ pub(super) fn check(
         budgets: within(budgets, amounts)?,
         limits: within(limits, bounded)?,
         wasi: false,
+        policy: None,
     })
 }
 

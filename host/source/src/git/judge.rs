@@ -6,6 +6,8 @@ use super::trust::{self, Commit, HistoryPolicy, Memory, MemoryError, Refused, St
 use super::{GitOptions, Reference};
 use gix::{ObjectId, Repository};
 use sha2::Digest as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trimtab_core::object::Signer;
 
@@ -20,6 +22,15 @@ pub(crate) enum Judged {
     Unverified(Refused),
     /// It does not descend from the last accepted commit.
     SteppedBack(Refused),
+}
+
+/// Who vouches for a commit that may be taken.
+#[derive(Debug, Default)]
+pub(crate) struct Signed {
+    /// Whoever signed it; `None` where nothing is verified.
+    pub(crate) signer: Option<Signer>,
+    /// By file, relative to the source's folder: who made it what it is.
+    pub(crate) touched: Arc<BTreeMap<Arc<str>, Vec<Arc<str>>>>,
 }
 
 /// What a judgement rests on beside the mirror.
@@ -40,7 +51,7 @@ pub(crate) fn judge(
     commit: ObjectId,
     options: &GitOptions,
     before: &Before<'_>,
-) -> Result<Option<Signer>, Judged> {
+) -> Result<Signed, Judged> {
     let new = Commit::from(commit);
     let own = before.memory.accepted().map_err(Judged::Forgotten)?.map(|it| it.commit);
     let pinned = mirror::named(repo, mirror::ACCEPTED).map_err(|fault| match fault {
@@ -59,12 +70,25 @@ pub(crate) fn judge(
             return Err(judged(refused, Judged::SteppedBack));
         }
     }
-    let Some(verification) = &options.verify else { return Ok(None) };
+    let Some(verification) = &options.verify else {
+        return Ok(Signed::default());
+    };
     let target = Target { commit: new, tag: tag(options, tip, commit) };
     let accepted = trust::verify(repo, &target, own.or(pinned), verification, SystemTime::now())
         .map_err(|refused| judged(refused, Judged::Unverified))?;
     let trust::Signer { principal, fingerprint, .. } = accepted.signer;
-    Ok(Some(Signer { principal: principal.into(), fingerprint: fingerprint.into() }))
+    let signer = Signer { principal: principal.into(), fingerprint: fingerprint.into() };
+    let folder = options.path.trim_matches('/');
+    let within = |path: &str| -> Option<Arc<str>> {
+        match folder {
+            "" | "." => Some(path.into()),
+            folder => path.strip_prefix(folder)?.strip_prefix('/').map(Into::into),
+        }
+    };
+    let touched = accepted.touched.into_iter().filter_map(|(path, signers)| {
+        Some((within(&path)?, signers.into_iter().map(Into::into).collect()))
+    });
+    Ok(Signed { signer: Some(signer), touched: Arc::new(touched.collect()) })
 }
 
 fn judged(refused: Refused, otherwise: fn(Refused) -> Judged) -> Judged {

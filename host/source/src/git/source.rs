@@ -2,7 +2,7 @@
 
 use super::fetch::{self, Trouble};
 use super::files::{self, ObjectFault, TreeFiles};
-use super::judge::{self, Before, Judged};
+use super::judge::{self, Before, Judged, Signed};
 use super::link::Cause;
 use super::mirror::{self, Lock, Mirror, MirrorFault};
 use super::trust::{self, Memory};
@@ -18,7 +18,7 @@ use gix::{ObjectId, Repository};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use trimtab_core::object::{Provenance, Revision, Signer};
+use trimtab_core::object::{Provenance, Revision};
 
 /// A folder of a repository, at one of its commits.
 ///
@@ -160,7 +160,7 @@ impl Source for Git {
             let accepted = mirror::named(&repo, mirror::ACCEPTED);
             let Some(tip) = accepted.map_err(|fault| self.fault(fault))? else { return Ok(None) };
             let commit = commit(&repo, tip).map_err(|reason| self.corrupt(reason))?;
-            let revision = self.revision(&repo, commit, None);
+            let revision = self.revision(&repo, commit, Signed::default());
             revision.unwrap_or_else(|reason| Err(self.corrupt(reason))).map(Some)
         };
         read().unwrap_or_else(|error| {
@@ -240,7 +240,7 @@ impl Git {
         let elsewhere = *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
         let before = Before { memory: &self.memory, elsewhere };
         match judge::judge(repo, tip, commit, &self.options, &before) {
-            Ok(signer) => self.revision(repo, commit, signer),
+            Ok(signed) => self.revision(repo, commit, signed),
             Err(judged) => self.not_taken(judged).map(Err),
         }
     }
@@ -280,7 +280,7 @@ impl Git {
         &self,
         repo: &Repository,
         commit: ObjectId,
-        signer: Option<Signer>,
+        signed: Signed,
     ) -> Result<Result<Revision, SourceError>, String> {
         let bytes = files::object(repo, commit, Kind::Commit, MAX_COMMIT_BYTES).map_err(words)?;
         let parsed = CommitRef::from_bytes(&bytes, commit.kind())
@@ -305,7 +305,7 @@ impl Git {
             source: self.name.clone(),
             id: commit.to_string().into(),
             manifests,
-            provenance: provenance(&parsed, signer),
+            provenance: provenance(&parsed, signed),
         }))
     }
 
@@ -396,7 +396,7 @@ fn words(fault: ObjectFault) -> String {
 }
 
 /// What the commit says of itself.
-fn provenance(commit: &CommitRef<'_>, signer: Option<Signer>) -> Provenance {
+fn provenance(commit: &CommitRef<'_>, Signed { signer, touched }: Signed) -> Provenance {
     let shown = |words: &[u8]| super::words::shown(&String::from_utf8_lossy(words), &[]).into();
     let person = |who: &SignatureRef<'_>| {
         shown(&[who.name.as_bytes(), b" <", who.email.as_bytes(), b">"].concat())
@@ -408,5 +408,6 @@ fn provenance(commit: &CommitRef<'_>, signer: Option<Signer>) -> Provenance {
         committer: committer.as_ref().map(person),
         message_subject: Some(shown(&commit.message().summary())),
         signer,
+        touched,
     }
 }

@@ -86,8 +86,13 @@ impl Inspect {
             actions: manifest.actions.iter().map(ToString::to_string).collect(),
             imports: inspection.imports.clone(),
             exports: inspection.exports.clone(),
-            rbac: rbac::of_manifest(manifest),
-            look_at: look_at(manifest).into_iter().chain(wasi_mark(&inspection)).collect(),
+            // A policy is given what it sees; the host needs nothing more for it.
+            rbac: if inspection.reconciles() { rbac::of_manifest(manifest) } else { Vec::new() },
+            look_at: look_at(manifest)
+                .into_iter()
+                .chain(policy_mark(&inspection))
+                .chain(wasi_mark(&inspection))
+                .collect(),
         };
         output::print(self.output.output, &answer, || answer.table())?;
         Ok(0)
@@ -152,6 +157,13 @@ fn wasi_mark(inspection: &Inspection) -> Option<String> {
             "imports WASI ({}): closed, and served only under a grant with `wasi: closed`",
             names.join(", ")
         )
+    })
+}
+
+/// A policy stops what it denies, and under a grant sees Secrets that it claims.
+fn policy_mark(inspection: &Inspection) -> Option<String> {
+    inspection.reviews().then(|| {
+        "reviews as a policy: without a grant it observes; with one it may stop what it claims from being applied".to_owned()
     })
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod diff;
 mod inspect;
 pub(crate) mod plan;
 pub(crate) mod plugin;
+pub(crate) mod policy;
 pub(crate) mod rbac;
 pub(crate) mod remove;
 pub(crate) mod run;

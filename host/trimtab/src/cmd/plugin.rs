@@ -46,6 +46,9 @@ pub(crate) enum Plugin {
 pub(crate) struct New {
     /// Name of the plugin: lower-case letters, digits and dashes. Also the new folder's.
     name: String,
+    /// A policy, which reviews, in place of a reconciler.
+    #[arg(long)]
+    policy: bool,
     /// Where the SDK crate is; without it, the one that this trimtab was built with, if it is
     /// still there.
     #[arg(long, value_name = "DIR")]
@@ -150,7 +153,11 @@ impl New {
             "the SDK crate is not where this trimtab was built: give its folder with --sdk",
         )?;
         let dir = PathBuf::from(&self.name);
-        for file in trimtab_author::create(&dir, &self.name, &sdk)? {
+        let sort = match self.policy {
+            true => trimtab_author::Sort::Policy,
+            false => trimtab_author::Sort::Reconciler,
+        };
+        for file in trimtab_author::create(&dir, &self.name, &sdk, sort)? {
             println!("wrote {}", file.display());
         }
         println!("next: cd {} && trimtab plugin test", self.name);
@@ -210,7 +217,13 @@ impl Grant {
             ),
             _ => {}
         }
-        let grant = grants::proposal(&inspection.manifest, inspection.digest, mode, &narrowed);
+        let (manifest, digest) = (&inspection.manifest, inspection.digest);
+        let grant = match (inspection.reconciles(), inspection.reviews()) {
+            (false, _) => grants::policy_proposal(manifest, digest, mode),
+            (true, false) => grants::proposal(manifest, digest, mode, &narrowed),
+            (true, true) => grants::proposal(manifest, digest, mode, &narrowed)
+                .map(|grant| grant + &grants::policy_section(manifest, mode)),
+        };
         print!("{}", grant.map_err(anyhow::Error::msg)?);
         Ok(0)
     }
@@ -228,8 +241,8 @@ impl List {
         output::print(self.output.output, &status, || {
             let mut rows = vec![
                 [
-                    "FILE", "STATE", "SINCE", "PLUGIN", "DIGEST", "SIGNER", "CLAIMS", "GRANT",
-                    "PASSES", "FAULTS", "REASON",
+                    "FILE", "STATE", "SINCE", "PLUGIN", "DIGEST", "SIGNER", "CLAIMS", "POLICY",
+                    "GRANT", "PASSES", "FAULTS", "REASON",
                 ]
                 .map(String::from)
                 .to_vec(),
@@ -243,6 +256,7 @@ impl List {
                     plugin.digest.get(..19).unwrap_or_default().to_owned(),
                     plugin.signer.clone().unwrap_or_else(|| "-".into()),
                     plugin.claims.join(","),
+                    plugin.policy.clone().unwrap_or_else(|| "-".into()),
                     plugin.grant.clone(),
                     plugin.passes.to_string(),
                     plugin.faults.sum().to_string(),

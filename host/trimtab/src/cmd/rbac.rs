@@ -206,7 +206,10 @@ fn powers(directory: &Path, grants: &[Grant]) -> anyhow::Result<Vec<Power>> {
         if grant.is_none() {
             eprintln!("trimtab: plugin {plugin} has no grant: the rules let it observe");
         }
-        powers.push(Power { plugin, manifest: inspection.manifest, grant });
+        // A policy is shown what others read, and writes nothing.
+        if inspection.reconciles() {
+            powers.push(Power { plugin, manifest: inspection.manifest, grant });
+        }
     }
     if powers.is_empty() {
         bail!("{}: there is no plugin file (*.wasm) in it", wrong());

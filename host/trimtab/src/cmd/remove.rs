@@ -8,6 +8,7 @@ use crate::cli::{ClusterArgs, runtime};
 use crate::engine::read_sources;
 use crate::journal::{self, JournalFile, PruneLine, PruneStep};
 use crate::made::{self, Inventories, Kept, Shard};
+use crate::plugins;
 use crate::requests::is_running;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -25,6 +26,7 @@ use trimtab_core::ports::{ApplyError, Cluster as _, Written};
 use trimtab_core::prune::{
     Contents, Limits, Plan, Rules, Seen, Situation, SourceState, Step, plan,
 };
+use trimtab_core::review;
 use trimtab_core::terms::SourceTerms;
 use trimtab_kube::{Store, Writer};
 
@@ -51,6 +53,9 @@ pub(crate) struct Remove {
     /// in it. May be given several times.
     #[arg(long, value_name = "DIGEST", value_parser = digest)]
     approve: Vec<Digest>,
+    /// Delete though policies review what the host writes: this command asks none.
+    #[arg(long)]
+    despite_policies: bool,
     /// Without asking.
     #[arg(long)]
     yes: bool,
@@ -87,6 +92,19 @@ impl Remove {
                     self.name
                 );
             }
+        }
+        let status = plugins::read_status(&self.state).unwrap_or_default();
+        let enforcing =
+            |plugin: &&plugins::FileStatus| plugin.policy.as_deref() == Some("enforcing");
+        if let Some(policy) = status.plugins.iter().find(enforcing)
+            && self.prune
+            && !self.despite_policies
+        {
+            bail!(
+                "policy {} reviews what the host of {} writes, and this command has no plugins: have the host prune (empty the source before it leaves the configuration), or delete unreviewed with --despite-policies",
+                policy.name,
+                self.state.display()
+            );
         }
         runtime()?.block_on(self.remove())
     }
@@ -289,15 +307,16 @@ impl Removal {
             self.refused.insert(key.clone(), "it is not known any more".into());
             return Ok(());
         };
-        let change = match gate::prune(&self.terms, key, gvk, entry, &live) {
-            Ok(change) => change,
+        let draft = match gate::prune(&self.terms, key, gvk, entry, &live) {
+            Ok(draft) => draft,
             Err(refusal) => {
                 self.refused.insert(key.clone(), refusal.to_string());
                 return Ok(());
             }
         };
+        let reviewed = review::by_hand(draft);
         self.journal.prune(self.line(key, PruneStep::Deleting, String::new()))?;
-        let (step, message) = match self.writer.write(&change).await {
+        let (step, message) = match self.writer.write(&gate::change(reviewed)).await {
             Ok(Written::Deleted) => {
                 self.seen.insert(key.clone(), Seen::Absent);
                 println!("deleted {key}");
@@ -331,6 +350,7 @@ impl Removal {
             source: self.kept.inventory.source().to_string(),
             revision: String::new(),
             uid: entry.and_then(|entry| entry.uid.as_ref()).map(ToString::to_string),
+            reviews: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::config::SourceConfig;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use trimtab_core::denial::{self, Accounts};
 use trimtab_core::identity::{GroupKind, Gvk, ObjectKey};
@@ -22,6 +22,8 @@ pub(crate) struct DesiredState {
     pub(crate) unplaced: Vec<Unplaced>,
     /// Objects that a source declares and may not have.
     pub(crate) refused: Vec<Refused>,
+    /// Objects that are under review: what was in force of them, if anything, stays meanwhile.
+    pub(crate) reviewing: HashSet<ObjectKey>,
     /// Service accounts that each source declares.
     pub(crate) accounts: HashMap<Arc<str>, Arc<Accounts>>,
 }
@@ -141,6 +143,11 @@ impl Placed {
         own.map(|(json, desired)| (json.as_ptr(), desired)).collect()
     }
 
+    /// What could be placed of it.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Arc<Desired>> {
+        self.objects.iter().map(|(_, desired)| desired)
+    }
+
     fn waits(&mut self, manifest: &Manifest, source: &SourceConfig, reason: String) {
         let source = source.name.as_str().into();
         self.unplaced.push(Unplaced { source, manifest: manifest.clone(), reason });
@@ -179,6 +186,23 @@ impl DesiredState {
         state.refused.sort();
         state.accounts = accounts(state.objects.values());
         state
+    }
+
+    /// In place of what is declared of an object: what was in force before, or nothing.
+    pub(crate) fn withhold(&mut self, key: &ObjectKey, last_good: Option<&Arc<Desired>>) {
+        let Some(declared) = self.objects.remove(key) else { return };
+        let Some(old) = last_good.filter(|old| old.source == declared.source) else { return };
+        let kept = match Arc::ptr_eq(&old.terms, &declared.terms) {
+            true => old.clone(),
+            // What it says is of before; what its source is held to is of now.
+            false => Arc::new(Desired { terms: declared.terms.clone(), ..(**old).clone() }),
+        };
+        self.objects.insert(key.clone(), kept);
+    }
+
+    /// To be called when objects were withheld.
+    pub(crate) fn count_accounts(&mut self) {
+        self.accounts = accounts(self.objects.values());
     }
 
     /// Service accounts that this source declares.

@@ -204,6 +204,10 @@ impl Engine {
         self.pruning.moved();
         self.add_to_order(touched);
         self.watch_kinds();
+        if self.reviewed_under != registry.policies {
+            self.reviewed_under = registry.policies;
+            self.put_together();
+        }
     }
 
     /// Rules that hide nothing: somebody believes that they do.

@@ -10,6 +10,8 @@ mod passes;
 
 mod budgets;
 mod desired;
+mod entered;
+mod entrance;
 mod facts;
 mod health;
 mod lookups;
@@ -25,6 +27,7 @@ mod sources;
 mod status;
 
 use self::budgets::Windows;
+use self::entrance::Entrance;
 use self::health::Healths;
 use self::made::Made;
 use self::order::Waits;
@@ -126,6 +129,9 @@ pub(crate) struct Engine {
     followed_at: Option<Instant>,
     incoming: mpsc::Receiver<Incoming>,
     desired: DesiredState,
+    entrance: Entrance,
+    /// The policies by which desired state was put together last.
+    reviewed_under: Digest,
     /// Something was in force already.
     placed_once: bool,
     requests_looked_at: Instant,
@@ -193,6 +199,7 @@ impl Engine {
         let facts = Arc::new(FactsCache::new(parts.store.clone()));
         let (sources, incoming) = Sources::new();
         let made = Made::new(&options.inventory_namespace);
+        let entrance = Entrance::resumed(&options.state);
         let first = Some(options.config.clone());
         Self {
             schemas: facts.follow(),
@@ -207,6 +214,8 @@ impl Engine {
             followed_at: None,
             incoming,
             desired: DesiredState::default(),
+            entrance,
+            reviewed_under: Digest::of(b""),
             placed_once: false,
             requests_looked_at: now,
             suspended_plugins: HashMap::new(),
@@ -255,6 +264,7 @@ impl Engine {
             self.take_first_config();
             self.begin();
             self.accept_again();
+            self.review_again();
             self.tell_sources();
             self.tell_counts();
             if let Err(error) = self.parts.journal.vouch() {
@@ -267,6 +277,7 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => {}
                 Some(passed) = self.passes.join_next() => self.end_pass(passed),
+                Some(done) = self.entrance.tasks.join_next() => self.take_entered(done),
                 Some(incoming) = self.incoming.recv() => self.take_incoming(incoming)?,
                 Some(done) = self.made.next() => self.take_made(done),
                 Some(done) = self.pruning.next() => self.take_pruned(done),
@@ -309,7 +320,8 @@ impl Engine {
         let beat = Duration::from_secs(if self.options.once { 1 } else { 10 });
         let release = self.healths.some_held().then_some(health::LOOK_FOR_RELEASE_EVERY);
         let requests = Some(requests::LOOK_EVERY);
-        let own = [self.made.due(), self.pruning.due(), self.waits.due(&self.order)];
+        let own =
+            [self.made.due(), self.pruning.due(), self.waits.due(&self.order), self.entrance.due()];
         let wakes = [queue, discover, release, requests, self.begin_due()].into_iter().chain(own);
         wakes.flatten().fold(beat, Duration::min)
     }
@@ -331,6 +343,7 @@ impl Engine {
         let idle = self.order.is_through()
             && self.passes.is_empty()
             && self.queue.depth() == 0
+            && self.entrance.is_quiet()
             && self.is_ready();
         let all_well = self.desired.unplaced.is_empty()
             && !self.order.some_blocked()

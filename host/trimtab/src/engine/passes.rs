@@ -103,6 +103,7 @@ impl Engine {
             allowance: self.allowance(&served),
             suspended: self.suspension(&snapshot.desired.source, &served.power.plugin.name),
             resumed_from: since_ms.map(to_the_second),
+            policies: self.policies_for(&snapshot.desired),
             instead,
             despite_suspension: false,
             approved: Approved {

@@ -7,7 +7,8 @@
 mod told;
 
 use super::Engine;
-use crate::journal::PruneStep;
+use crate::journal::{PruneLine, PruneStep};
+use crate::timestamp::now_ms;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,8 +19,10 @@ use trimtab_core::grant::Mode;
 use trimtab_core::identity::{Gvk, ObjectKey};
 use trimtab_core::inventory::Entry;
 use trimtab_core::object::{Desired, LiveObject};
+use trimtab_core::policy::{Point, Policies, Request};
 use trimtab_core::ports::{ApplyError, Cluster as _, Written};
 use trimtab_core::prune::{Contents, Plan, Seen, Situation, SourceState, Step, plan};
+use trimtab_core::review;
 
 /// How soon what goes on by itself is looked at again, and what waits for somebody.
 const LOOK_SOON: Duration = Duration::from_secs(2);
@@ -58,9 +61,26 @@ struct Run {
 
 /// What a task of this module ended with.
 pub(super) enum Done {
-    Read { source: Arc<str>, seen: Vec<(ObjectKey, Option<Gvk>, Seen)> },
-    Looked { source: Arc<str>, key: ObjectKey, contents: Contents },
-    Deleted { source: Arc<str>, key: ObjectKey, result: Result<Written, ApplyError> },
+    Read {
+        source: Arc<str>,
+        seen: Vec<(ObjectKey, Option<Gvk>, Seen)>,
+    },
+    Looked {
+        source: Arc<str>,
+        key: ObjectKey,
+        contents: Contents,
+    },
+    Deleted {
+        source: Arc<str>,
+        key: ObjectKey,
+        result: Result<Written, ApplyError>,
+    },
+    /// A policy stopped it, or its intent could not be noted.
+    Stopped {
+        source: Arc<str>,
+        key: ObjectKey,
+        why: String,
+    },
 }
 
 impl Pruning {
@@ -201,6 +221,10 @@ impl Engine {
             Done::Deleted { result: Err(ApplyError::Stale(_)), .. } => {
                 return self.look_at_undeclared(&source);
             }
+            Done::Stopped { key, why, .. } => {
+                run_later(self.pruning.runs.get_mut(&source), &key, why.clone());
+                self.tell_prune(&source, &key, PruneStep::Failed, why);
+            }
             Done::Deleted { key, result, .. } => self.deleted(&source, &key, result),
         }
         self.go_on(&source);
@@ -257,6 +281,9 @@ impl Engine {
         }
         if let Some(refused) = self.desired.refused.iter().find(|it| it.source == source) {
             return not(format!("{} is declared and refused", refused.object));
+        }
+        if let Some(key) = self.desired.reviewing.iter().next() {
+            return not(format!("{key} is under review"));
         }
         let own = self.desired.objects.values().filter(|desired| &*desired.source == source);
         let open = own.filter_map(|desired| Some((desired, self.open(desired)?)));
@@ -358,10 +385,10 @@ impl Engine {
     ) {
         let entry: Option<Entry> = self.made.entry(source, &key).cloned();
         let Some(entry) = entry else { return };
-        let change = gate::prune(terms, &key, &gvk, &entry, &live);
+        let draft = gate::prune(terms, &key, &gvk, &entry, &live);
         let Some(run) = self.pruning.runs.get_mut(source) else { return };
-        let change = match change {
-            Ok(change) => change,
+        let draft = match draft {
+            Ok(draft) => draft,
             Err(refusal) => {
                 let until = Instant::now() + RETRY_AFTER;
                 run.refused.insert(key.clone(), (refusal.to_string(), until));
@@ -369,19 +396,51 @@ impl Engine {
                 return self.tell_prune(source, &key, PruneStep::Failed, refusal.to_string());
             }
         };
-        let line = self.prune_line(source, &key, PruneStep::Deleting, String::new());
-        if let Err(error) = self.parts.journal.prune(line) {
-            tracing::error!("{error}; {key} is not deleted");
-            run_later(self.pruning.runs.get_mut(source), &key, error.to_string());
-            return;
-        }
-        let Some(run) = self.pruning.runs.get_mut(source) else { return };
         run.busy = true;
-        let (writer, sender, source) =
-            (self.parts.writer.clone(), self.pruning.sender.clone(), source.clone());
+        let line = self.prune_line(source, &key, PruneStep::Deleting, String::new());
+        let policies = Policies {
+            reviewers: self.parts.registry.borrow().reviewers.clone(),
+            vouched: self.vouched_now(source, None),
+        };
+        let request = Request {
+            point: Point::BeforeWrite,
+            key: key.clone(),
+            gvk,
+            desired: None,
+            live: Some(live.json),
+            change: None,
+            source: source.clone(),
+            revision: line.revision.as_str().into(),
+            origin: None,
+            vouched: policies.vouched.clone(),
+            now_ms: now_ms(),
+        };
+        let (writer, journal, redactor) =
+            (self.parts.writer.clone(), self.parts.journal.clone(), self.redactor());
+        let (sender, source) = (self.pruning.sender.clone(), source.clone());
         tokio::spawn(async move {
-            let result = writer.write(&change).await;
-            let _ = sender.send(Done::Deleted { source, key, result }).await;
+            let mut said = Vec::new();
+            let reviewed =
+                review::before_prune(&policies, &redactor, request, draft, &mut said).await;
+            let noted = match reviewed {
+                Err(denied) => Err(denied.reason),
+                Ok(reviewed) => {
+                    let line = PruneLine { reviews: said.iter().map(Into::into).collect(), ..line };
+                    // The intent is on disk before the deletion is asked for.
+                    journal
+                        .prune(line)
+                        .map(|()| gate::change(reviewed))
+                        .map_err(|error| format!("{error}; it is not deleted"))
+                }
+            };
+            let done = match noted {
+                Ok(change) => {
+                    let result = writer.write(&change).await;
+                    Done::Deleted { source, key, result }
+                }
+                Err(why) => Done::Stopped { source, key, why },
+            };
+            let _ = sender.send(done).await;
         });
     }
 }

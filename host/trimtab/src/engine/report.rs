@@ -31,6 +31,7 @@ pub(super) fn log(record: &Record, since_event: Option<Duration>) {
         | Outcome::NotKept(_)
         | Outcome::OverBudget { .. }
         | Outcome::AwaitingApproval { .. }
+        | Outcome::Denied { .. }
         | Outcome::Contested { .. } => tracing::warn!("{text}"),
     }
     for finding in &record.findings {

@@ -571,7 +571,7 @@ impl Engine {
     }
 
     /// Makes one desired state of all sources, and takes up what changed.
-    fn put_together(&mut self) {
+    pub(super) fn put_together(&mut self) {
         self.sources.untold = true;
         if !self.sources.begun || self.parts.store.kinds().is_none() {
             return;
@@ -581,9 +581,10 @@ impl Engine {
             let in_force = self.desired.objects.get(key).map(|it| it.source.clone());
             in_force.or_else(|| self.made.holder(key))
         };
-        let next = DesiredState::of(parts.map(|in_force| &in_force.placed), holder);
+        let mut next = DesiredState::of(parts.map(|in_force| &in_force.placed), holder);
+        self.enter(&mut next);
         let trigger = if self.placed_once { Trigger::Source } else { Trigger::Start };
-        self.placed_once |= self.sources.some_in_force();
+        self.placed_once |= self.sources.some_in_force() && next.reviewing.is_empty();
         self.tell_refused(&next);
         self.take_desired(next, trigger);
     }

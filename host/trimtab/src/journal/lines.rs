@@ -7,6 +7,7 @@ use trimtab_core::decision::{Difference, Manager};
 use trimtab_core::gate::Planned;
 use trimtab_core::identity::{GroupKind, ObjectKey};
 use trimtab_core::plugin::PluginIdentity;
+use trimtab_core::policy::{Opinion, Said};
 use trimtab_core::record::{Intent, Record};
 
 /// Version of the lines' keys.
@@ -46,6 +47,8 @@ pub(crate) enum Event {
     Plugin(PluginLine),
     /// What becomes of an object that its source declares no more.
     Prune(PruneLine),
+    /// What policies said of an object that entered desired state, or was kept out of it.
+    Review(Box<ReviewLine>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,6 +103,9 @@ pub(crate) struct PassLine {
     pub(crate) actions: Vec<PlannedLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refusals: Vec<RefusalLine>,
+    /// What policies said of what was to be written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reviews: Vec<OpinionLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) findings: Vec<FindingLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -170,6 +176,50 @@ pub(crate) struct RefusalLine {
     pub(crate) message: String,
 }
 
+/// What one policy said.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OpinionLine {
+    pub(crate) policy: IdentityLine,
+    pub(crate) mode: String,
+    pub(crate) point: String,
+    /// `allow`, `warn`, `deny` or `failed`.
+    pub(crate) verdict: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reasons: Vec<ReasonLine>,
+    /// How it failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) fault: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ReasonLine {
+    pub(crate) control: String,
+    pub(crate) message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewLine {
+    pub(crate) object: ObjectLine,
+    /// `denied`, `warned`, or `allowed` after it was denied.
+    pub(crate) outcome: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
+    pub(crate) source: String,
+    pub(crate) revision: String,
+    pub(crate) origin: String,
+    pub(crate) desired_digest: String,
+    /// Who the commit says its author is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) author: Option<String>,
+    /// Whose verified signatures vouch for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) signers: Vec<String>,
+    pub(crate) reviews: Vec<OpinionLine>,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FindingLine {
     pub(crate) name: String,
@@ -233,6 +283,9 @@ pub(crate) struct PruneLine {
     /// UID by the inventory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) uid: Option<String>,
+    /// What policies said of its deletion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reviews: Vec<OpinionLine>,
 }
 
 /// What happens to an object that is to be pruned.
@@ -326,6 +379,30 @@ impl From<&Intent<'_>> for IntentLine {
     }
 }
 
+impl From<&Opinion> for OpinionLine {
+    fn from(opinion: &Opinion) -> Self {
+        Self {
+            policy: (&opinion.policy).into(),
+            mode: opinion.mode.as_str().into(),
+            point: opinion.point.as_str().into(),
+            verdict: opinion.word().into(),
+            reasons: opinion
+                .reasons()
+                .iter()
+                .map(|reason| ReasonLine {
+                    control: reason.control.clone(),
+                    message: reason.message.clone(),
+                    path: reason.path.clone(),
+                })
+                .collect(),
+            fault: match &opinion.said {
+                Said::Failed { fault, .. } => fault.clone(),
+                Said::Verdict(_) => String::new(),
+            },
+        }
+    }
+}
+
 impl From<&Planned> for PlannedLine {
     fn from(planned: &Planned) -> Self {
         Self {
@@ -405,6 +482,7 @@ impl From<&Record> for PassLine {
                 .iter()
                 .map(|r| RefusalLine { reason: r.reason.into(), message: r.message.clone() })
                 .collect(),
+            reviews: record.reviews.iter().map(Into::into).collect(),
             findings: record
                 .findings
                 .iter()

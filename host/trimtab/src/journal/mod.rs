@@ -155,6 +155,14 @@ impl JournalFile {
         if durable { self.on_disk() } else { Ok(()) }
     }
 
+    /// What policies said of an object that enters.
+    ///
+    /// # Errors
+    /// It is not in the log.
+    pub(crate) fn review(&self, line: ReviewLine) -> Result<(), JournalError> {
+        self.append(&Event::Review(Box::new(line))).map(drop)
+    }
+
     /// A pass, with the time since the event that caused it.
     ///
     /// # Errors

@@ -5,11 +5,14 @@
 
 mod directory;
 mod held;
+mod policies;
 mod status;
 
 pub(crate) use directory::{Options, watch};
 pub(crate) use held::{Held, read as read_held, write as write_held};
-pub(crate) use status::{FaultCounts, Status, read as read_status, write as write_status};
+pub(crate) use status::{
+    FaultCounts, FileStatus, Status, read as read_status, write as write_status,
+};
 
 use crate::grants;
 use crate::signing::Signer;
@@ -18,6 +21,7 @@ use std::sync::Arc;
 use trimtab_core::grant::{Grant, Power};
 use trimtab_core::identity::{Digest, GroupKind};
 use trimtab_core::plugin::KindPattern;
+use trimtab_core::policy::{self, Reviewer};
 use trimtab_wasm::Plugin;
 
 /// One plugin in service.
@@ -36,9 +40,13 @@ pub(crate) struct Served {
 }
 
 /// Which plugin serves which kind.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Registry {
     served: Vec<Served>,
+    /// The policies, in the order of their names.
+    pub(crate) reviewers: Arc<[Arc<dyn Reviewer>]>,
+    /// Changes whenever they do.
+    pub(crate) policies: Digest,
     /// File name to why it is not, or not in its newest form, in service.
     pub(crate) refused: BTreeMap<String, String>,
     /// Why the newest grants are not in use; the last good ones are.
@@ -73,14 +81,24 @@ impl Registry {
                 }
             }
         }
-        Self { served, refused, grants_problem }
+        let reviewers = policies::of(&served, grants);
+        // What an object was answered under other policies is not answered under these.
+        let policies = policy::stamp(&reviewers);
+        for served in &mut served {
+            served.stamp = Digest::of(format!("{} {policies}", served.stamp).as_bytes());
+        }
+        Self { served, reviewers, policies, refused, grants_problem }
     }
 
-    /// The plugin that claims this kind most closely.
+    /// The plugin that claims this kind most closely, of those that reconcile.
     pub(crate) fn for_kind(&self, kind: &GroupKind) -> Option<&Served> {
         let specificity =
             |served: &&Served| served.power.manifest.claim_for(kind).map(KindPattern::specificity);
-        self.served.iter().filter(|served| specificity(served).is_some()).max_by_key(specificity)
+        self.served
+            .iter()
+            .filter(|served| served.plugin.inspection().reconciles())
+            .filter(|served| specificity(served).is_some())
+            .max_by_key(specificity)
     }
 
     /// Every plugin in service.
@@ -114,9 +132,14 @@ fn serve(file: &str, plugin: &Arc<Plugin>, grants: &[Grant]) -> Served {
 
 /// What two plugins cannot both have.
 fn conflict(first: &Plugin, second: &Plugin) -> Option<String> {
+    let both_reconcile = first.inspection().reconciles() && second.inspection().reconciles();
     let (first, second) = (first.manifest(), second.manifest());
     if first.name == second.name {
         return Some(format!("it has the same plugin name {:?}", second.name));
+    }
+    if !both_reconcile {
+        // Several policies may review one kind.
+        return None;
     }
     let both = second.claims.iter().find(|claim| first.claims.contains(claim))?;
     Some(format!("plugin {} claims {both}", second.name))

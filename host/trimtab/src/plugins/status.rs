@@ -4,6 +4,7 @@ use super::Registry;
 use crate::journal::{IdentityLine, PluginLine};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use trimtab_core::grant::Mode;
 
 /// Name of the file within the state directory.
 const FILE: &str = "plugins.json";
@@ -36,6 +37,9 @@ pub(crate) struct FileStatus {
     /// Who vouches for the file in service, where signatures are required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signer: Option<String>,
+    /// As a policy: `observing` or `enforcing`; none: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<String>,
     /// Kinds that it claims.
     pub(crate) claims: Vec<String>,
     /// Where its grant is; empty without one.
@@ -120,11 +124,21 @@ impl Status {
             .iter()
             .map(|served| {
                 let grant = served.power.grant.as_ref();
-                let enforcing =
-                    grant.is_some_and(|grant| grant.mode == trimtab_core::grant::Mode::Enforce);
+                let word = |mode: Option<Mode>| match mode {
+                    Some(Mode::Enforce) => "enforcing".to_owned(),
+                    _ => "observing".to_owned(),
+                };
+                let inspection = served.plugin.inspection();
+                let terms = grant.and_then(|grant| grant.terms.policy.as_ref());
+                let policy = inspection.reviews().then(|| word(terms.map(|it| it.mode)));
+                let state = match &policy {
+                    Some(policy) if !inspection.reconciles() => policy.clone(),
+                    _ => word(grant.map(|grant| grant.mode)),
+                };
                 FileStatus {
                     file: served.file.clone(),
-                    state: if enforcing { "enforcing" } else { "observing" }.into(),
+                    state,
+                    policy,
                     name: served.power.plugin.name.clone(),
                     version: served.power.plugin.version.clone(),
                     digest: served.power.plugin.digest.to_string(),

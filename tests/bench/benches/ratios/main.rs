@@ -5,7 +5,7 @@
 //! the machine is not ours alone; a goal that is missed is said. Ends with another status than 0
 //! only if something cannot be run.
 //!
-//! Words on the command line choose parts: `decision`, `guards`, `idle`, `scale`, `cached`, `edits`;
+//! Words on the command line choose parts: `decision`, `policies`, `guards`, `idle`, `scale`, `cached`, `edits`;
 //! none: all.
 //! Start reading at `decision.rs`; `edits.rs` is the one that measures the whole host.
 
@@ -15,6 +15,7 @@ mod decision;
 mod guards;
 mod isolation;
 mod native;
+mod policies;
 
 mod cached;
 mod idle;
@@ -68,6 +69,10 @@ async fn measure() -> Result<()> {
     if wants("decision") {
         eprintln!("==> decisions: sandbox, native, memo");
         decision::measure(&cluster, &server, &wasm, &mut table).await?;
+    }
+    if wants("policies") {
+        eprintln!("==> policies beside a pass");
+        policies::measure(&cluster, &server, &wasm, &mut table).await?;
     }
     if wants("guards") {
         eprintln!("==> what each guard costs");

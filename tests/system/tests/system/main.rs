@@ -29,6 +29,7 @@ mod ownership;
 mod plan;
 mod plugins;
 mod pod_security;
+mod policies;
 mod prune;
 mod quarantine;
 mod rbac;

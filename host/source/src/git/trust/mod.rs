@@ -22,6 +22,7 @@ mod refusal;
 mod signers;
 #[cfg(test)]
 mod tests;
+mod touched;
 
 pub use limits::Limit;
 pub use memory::{Memory, MemoryError, Remembered};
@@ -32,6 +33,7 @@ pub use signers::{Format, Signer, SignerSource};
 use commit::Signed;
 use object::Reader;
 use signers::Signers;
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 /// Commits that one verification checks: a refusal above, since each costs a signature.
@@ -126,6 +128,8 @@ pub struct Accepted {
     pub by_tag: bool,
     /// Commits that were checked.
     pub checked: usize,
+    /// With [`Mode::Every`], by path: signers of the checked commits that made the file what it is.
+    pub touched: BTreeMap<String, Vec<String>>,
 }
 
 /// Whether keys that are allowed vouch for this target, and for what it brings.
@@ -181,6 +185,7 @@ pub fn verify(
             })?
         }
     };
+    let mut signed = Vec::new();
     match verification.mode {
         // Nothing but the head is looked at: its signer answers for all the difference that it makes.
         Mode::Head => limits::keeps_all(&reader, &signer, last, new.commit).map_err(refused)?,
@@ -198,11 +203,13 @@ pub fn verify(
                     signer_of(&parsed.signed, &signers).map_err(refused)?
                 };
                 limits::keeps(&reader, &signer, &parsed).map_err(refused)?;
+                signed.push((*commit, signer.shown.principal));
             }
         }
     }
     let checked = range.len().max(1);
-    Ok(Accepted { signer: signer.shown, by_tag: by_tag.is_some(), checked })
+    let touched = touched::by_file(&reader, new.commit, &signed).map_err(refused)?;
+    Ok(Accepted { signer: signer.shown, by_tag: by_tag.is_some(), checked, touched })
 }
 
 /// Who signed the tag. `None`: nobody did, so that the commit's signature has to be there.

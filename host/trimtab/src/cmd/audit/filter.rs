@@ -110,6 +110,7 @@ impl Filter {
             Event::Pass(pass) => Some(&pass.object),
             Event::Intent(intent) => Some(&intent.object),
             Event::Prune(prune) => Some(&prune.object),
+            Event::Review(review) => Some(&review.object),
             _ => None,
         };
         let is = |wanted: &Option<String>, found: Option<&str>| {
@@ -148,6 +149,7 @@ fn type_of(event: &Event) -> &'static str {
         Event::Source(_) => "source",
         Event::Plugin(_) => "plugin",
         Event::Prune(_) => "prune",
+        Event::Review(_) => "review",
     }
 }
 
@@ -156,6 +158,7 @@ fn source_of(event: &Event) -> Option<&str> {
         Event::Pass(pass) => Some(&pass.source),
         Event::Source(source) => Some(&source.source),
         Event::Prune(prune) => Some(&prune.source),
+        Event::Review(review) => Some(&review.source),
         _ => None,
     }
 }
@@ -172,6 +175,7 @@ fn plugin_of(event: &Event) -> Option<&str> {
 fn outcome_of(event: &Event) -> Option<&str> {
     match event {
         Event::Pass(pass) => Some(&pass.outcome),
+        Event::Review(review) => Some(&review.outcome),
         _ => None,
     }
 }

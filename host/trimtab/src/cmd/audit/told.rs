@@ -1,6 +1,6 @@
 //! Lines of the journal in words.
 
-use crate::journal::{Event, Line, ObjectLine, PassLine};
+use crate::journal::{Event, Line, ObjectLine, OpinionLine, PassLine, ReviewLine};
 use std::fmt::Write as _;
 
 /// One line of the journal, for people: its own line first, details indented.
@@ -23,6 +23,7 @@ pub(super) fn told(line: &Line) -> String {
             prune.source,
             short(&prune.revision),
         ),
+        Event::Review(review) => told_review(time, review),
         Event::Host(host) => format!("{time}  host {} {}\n", host.event, host.message),
         Event::Source(source) if source.problems.is_empty() => {
             format!("{time}  source {} at {}\n", source.source, short(&source.revision))
@@ -39,6 +40,48 @@ pub(super) fn told(line: &Line) -> String {
             format!("{time}  plugin {} {}{colon}{}\n", plugin.file, plugin.event, plugin.message)
         }
     }
+}
+
+fn told_review(time: &str, review: &ReviewLine) -> String {
+    let mut text = format!("{time}  {} {} as it enters", review.outcome, name(&review.object));
+    if !review.message.is_empty() {
+        let _ = write!(text, ": {}", review.message);
+    }
+    let _ = writeln!(
+        text,
+        "\n    declared in {} of {} at {}",
+        review.origin,
+        review.source,
+        short(&review.revision)
+    );
+    if let Some(author) = &review.author {
+        let _ = writeln!(text, "    written by {author}, according to the commit");
+    }
+    if !review.signers.is_empty() {
+        let _ = writeln!(text, "    signed by {}", review.signers.join(", "));
+    }
+    for opinion in &review.reviews {
+        let _ = writeln!(text, "    {}", told_opinion(opinion));
+    }
+    text
+}
+
+fn told_opinion(opinion: &OpinionLine) -> String {
+    let OpinionLine { policy, mode, point, verdict, reasons, fault } = opinion;
+    let mut text = format!(
+        "policy {} {} {} ({mode}, {point}): {verdict}",
+        policy.name,
+        policy.version,
+        short(&policy.digest)
+    );
+    for reason in reasons {
+        let at = reason.path.as_ref().map(|path| format!(" at {path}")).unwrap_or_default();
+        let _ = write!(text, "; {}{at}: {}", reason.control, reason.message);
+    }
+    if !fault.is_empty() {
+        let _ = write!(text, "; it {fault}");
+    }
+    text
 }
 
 fn told_pass(pass: &PassLine) -> String {
@@ -82,6 +125,9 @@ fn told_pass(pass: &PassLine) -> String {
     }
     for refusal in &pass.refusals {
         detail(format!("refused by the gate: {}: {}", refusal.reason, refusal.message));
+    }
+    for opinion in &pass.reviews {
+        detail(told_opinion(opinion));
     }
     for finding in &pass.findings {
         detail(format!("finding {} ({}): {}", finding.name, finding.severity, finding.message));

@@ -88,6 +88,7 @@ impl Engine {
             source: source.to_string(),
             revision: in_force.map(|it| it.revision.id.to_string()).unwrap_or_default(),
             uid: entry.and_then(|entry| entry.uid.as_ref()).map(ToString::to_string),
+            reviews: Vec::new(),
         }
     }
 

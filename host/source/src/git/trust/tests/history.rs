@@ -289,3 +289,34 @@ fn both_files_of_the_memory_are_the_users_alone_and_replaced_in_one_step() {
     names.sort();
     assert_eq!(names, ["accepted.json", "allow"]);
 }
+
+#[test]
+fn a_file_is_vouched_for_by_whoever_made_it_what_it_is_and_not_by_who_signed_an_earlier_state() {
+    let Some((world, alice, first)) = room() else { return };
+    let (bob, carol) = (world.ssh("ed25519", "", "bob"), world.ssh("ed25519", "", "carol"));
+    let lines = [&alice, &bob, &carol].map(|key| world.line(key, ""));
+    world.allow(&lines, &[]);
+    // Bob signs a harmless state, Alice another one on a branch, and Carol merges that.
+    world.change("role.yaml", "harmless", Some(&bob));
+    world.git(&["checkout", "-q", "-b", "topic"]);
+    world.change("role.yaml", "powerful", Some(&alice));
+    world.git(&["checkout", "-q", "main"]);
+    world.make(&["merge", "-q", "--no-ff", "-m", "merge", "topic"], Some(&carol));
+    let merge = world.head();
+    let every = world.verification(Mode::Every);
+    let judged = judge_since(&world, merge, Some(first), &every).unwrap();
+    let mut names = judged.touched["role.yaml"].clone();
+    names.sort();
+    let principal = |key: &Key| {
+        judge_since(&world, world.change("x", "x", Some(key)), Some(merge), &every)
+            .unwrap()
+            .signer
+            .principal
+    };
+    assert_eq!(names, [principal(&alice), principal(&carol)]);
+    // Who changes nothing of it later is not named for it, and one commit alone has one name.
+    let later = world.change("other.yaml", "1", Some(&bob));
+    let judged = judge_since(&world, later, Some(merge), &every).unwrap();
+    assert!(!judged.touched.contains_key("role.yaml"));
+    assert_eq!(judged.touched["other.yaml"], [principal(&bob)]);
+}
