@@ -592,7 +592,9 @@ fn change_of(snapshot: &Snapshot, action: Action) -> Change {
     let decision = Decision { actions: vec![action], ..Decision::default() };
     let mut gated = gate::gate(&power(actions), snapshot, &decision, &Default::default()).unwrap();
     assert_eq!(gated.refusals, []);
-    gated.permits.remove(0).changes(snapshot, snapshot).unwrap().remove(0)
+    // No policy is in force here.
+    let draft = gated.permits.remove(0).drafts(snapshot, snapshot).unwrap().remove(0);
+    trimtab_core::gate::change(trimtab_core::review::by_hand(draft))
 }
 
 fn power(actions: BTreeSet<ActionKind>) -> Power {

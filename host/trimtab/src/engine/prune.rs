@@ -200,7 +200,8 @@ impl Engine {
         let source = match &done {
             Done::Read { source, .. }
             | Done::Looked { source, .. }
-            | Done::Deleted { source, .. } => source.clone(),
+            | Done::Deleted { source, .. }
+            | Done::Stopped { source, .. } => source.clone(),
         };
         let Some(run) = self.pruning.runs.get_mut(&source) else { return };
         run.busy = false;
