@@ -70,7 +70,7 @@ fn judge(
         }
     }
     let rule = &settings.two_persons;
-    if rule.scope.holds(id) {
+    if rule.scope.holds(id) && rule.on.iter().any(done) {
         let mut persons: Vec<&str> = Vec::new();
         for signer in signers.iter().filter(|signer| any(rule.signers.iter().copied(), signer)) {
             if !persons.contains(signer) {

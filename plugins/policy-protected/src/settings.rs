@@ -5,12 +5,14 @@ use trimtab_sdk::{ObjectId, Step, Value};
 
 /// Kubernetes' own namespaces: protected from all, where nothing is configured.
 const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
-/// What takes others' objects or data with it: protected from deletion, where nothing is configured.
-const PRECIOUS: [&str; 4] = [
+/// What takes others' objects or data with it, or guards them: protected from deletion, where nothing is
+/// configured.
+const PRECIOUS: [&str; 5] = [
     "Namespace",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "CustomResourceDefinition.apiextensions.k8s.io",
+    "*.admissionregistration.k8s.io",
 ];
 /// What hands out power: rights, what the API server asks before a write, and what it serves.
 const POWER: [&str; 4] = [
@@ -71,7 +73,6 @@ impl<'v> Settings<'v> {
             Some(list) => list.iter().map(|one| rule(one, effect)).collect::<Result<_, _>>()?,
             None => usual(effect),
         };
-        let known = ["kinds", "namespaces", "names", "signers", "effect"];
         let two = keys.keys("twoPersons", &known)?;
         let two = two.as_ref();
         let list = |key, usual: &[&'v str]| -> Result<Vec<&'v str>, Bad> {
@@ -86,7 +87,7 @@ impl<'v> Settings<'v> {
         let own = two.map(|two| two.effect("effect")).transpose()?.flatten();
         let two_persons = Rule {
             scope,
-            on: Vec::new(),
+            on: two.map(on).transpose()?.flatten().unwrap_or_else(|| vec![On::Change]),
             signers: list("signers", &["*"])?,
             effect: own.unwrap_or(effect),
         };
@@ -107,28 +108,27 @@ fn usual<'v>(effect: Effect) -> Vec<Rule<'v>> {
 fn rule<'v>(one: &Keys<'v, '_>, effect: Effect) -> Result<Rule<'v>, Bad> {
     let list =
         |key| -> Result<Vec<&'v str>, Bad> { Ok(one.texts(key)?.unwrap_or_else(|| vec!["*"])) };
-    let on = match one.texts("on")? {
-        None => vec![On::Change, On::Delete],
-        Some(words) => {
-            let word = |(index, word): (usize, &str)| match word {
-                "change" => Ok(On::Change),
-                "delete" => Ok(On::Delete),
-                other => Err(Bad::new(
-                    one.path("on").join(Step::Index(index)),
-                    format!("{other:?} is none of change, delete"),
-                )),
-            };
-            words.into_iter().enumerate().map(word).collect::<Result<_, _>>()?
-        }
-    };
     Ok(Rule {
         scope: Scope {
             kinds: list("kinds")?,
             namespaces: list("namespaces")?,
             names: list("names")?,
         },
-        on,
+        on: on(one)?.unwrap_or_else(|| vec![On::Change, On::Delete]),
         signers: one.texts("signers")?.unwrap_or_default(),
         effect: one.effect("effect")?.unwrap_or(effect),
     })
+}
+
+fn on(keys: &Keys<'_, '_>) -> Result<Option<Vec<On>>, Bad> {
+    let Some(words) = keys.texts("on")? else { return Ok(None) };
+    let word = |(index, word): (usize, &str)| match word {
+        "change" => Ok(On::Change),
+        "delete" => Ok(On::Delete),
+        other => Err(Bad::new(
+            keys.path("on").join(Step::Index(index)),
+            format!("{other:?} is none of change, delete"),
+        )),
+    };
+    words.into_iter().enumerate().map(word).collect::<Result<_, _>>().map(Some)
 }

@@ -95,6 +95,20 @@ fn who_counts_as_one_of_two_and_for_what_is_configured() {
 }
 
 #[test]
+fn a_deletion_takes_two_persons_where_that_is_asked_for() {
+    let deleted = role().change(Delete, &[""]).signers(&["alice"]);
+    deleted.clone().check::<Protected>("allow");
+    let both = r#"{"twoPersons":{"on":["change","delete"]}}"#;
+    deleted.clone().configuration(both).check::<Protected>("deny two-persons (root)");
+    deleted.signers(&["alice", "bob"]).configuration(both).check::<Protected>("allow");
+    // What guards others is protected from deletion in its own right.
+    let webhook =
+        object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "a");
+    let deleted = ReviewCase::new().live(webhook).change(Delete, &[""]).signers(&["alice", "bob"]);
+    deleted.check::<Protected>("deny protected (root)");
+}
+
+#[test]
 fn a_reason_says_who_may_and_who_vouches() {
     let ReviewVerdict::Deny(reasons) = role().signers(&["alice"]).run::<Protected>() else {
         panic!("not denied")
