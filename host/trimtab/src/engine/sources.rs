@@ -589,8 +589,9 @@ impl Engine {
             .map(|entry| entry.config.name.as_str())
             .collect();
         if !silent.is_empty() {
-            let has =
-                |source: &str, key| self.made.entry(source, key).is_some_and(|it| it.uid.is_some());
+            let has = |source: &str, key: &ObjectKey| {
+                self.made.entry(source, key).is_some_and(|it| it.uid.is_some())
+            };
             next.leave_to(|desired| {
                 let owner = silent.iter().find(|source| has(source, &desired.key))?;
                 (!has(&desired.source, &desired.key)).then(|| Arc::from(*owner))
