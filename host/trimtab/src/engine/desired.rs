@@ -188,6 +188,23 @@ impl DesiredState {
         state
     }
 
+    /// Takes out what `silent` says another source has of which nothing is in force: whether that
+    /// still declares it is not known.
+    pub(crate) fn leave_to(&mut self, silent: impl Fn(&Desired) -> Option<Arc<str>>) {
+        let theirs = self.objects.extract_if(|_, desired| silent(desired).is_some());
+        let refused = theirs.filter_map(|(key, desired)| {
+            let owner = silent(&desired)?;
+            let reason = format!(
+                "it was made for source {owner}, of which nothing is in force now: it is left alone until that can be read or is taken out of the configuration"
+            );
+            let (source, origin) = (desired.source.to_string(), desired.origin.to_string());
+            Some(Refused { source, object: key.to_string(), origin, reason })
+        });
+        self.refused.extend(refused);
+        self.refused.sort();
+        self.accounts = accounts(self.objects.values());
+    }
+
     /// In place of what is declared of an object: what was in force before, or nothing.
     pub(crate) fn withhold(&mut self, key: &ObjectKey, last_good: Option<&Arc<Desired>>) {
         let Some(declared) = self.objects.remove(key) else { return };
@@ -332,6 +349,15 @@ mod tests {
         let changes = second.changes(&third);
         assert_eq!((changes.handed_over.len(), changes.gone.len()), (1, 0));
         assert_eq!(sources(&third), [pair("both", "a")]);
+    }
+
+    #[test]
+    fn what_was_made_for_a_source_that_is_silent_goes_to_no_other() {
+        let a = placed("a", &["one", "theirs"]);
+        let mut state = DesiredState::of([&a].into_iter(), |_| None);
+        state.leave_to(|desired| (&*desired.key.name == "theirs").then(|| "b".into()));
+        assert_eq!(sources(&state), [pair("one", "a")]);
+        assert!(state.refused[0].source == "a" && state.refused[0].reason.contains("source b"));
     }
 
     #[test]

@@ -579,6 +579,21 @@ impl Engine {
             in_force.or_else(|| self.made.holder(key))
         };
         let mut next = DesiredState::of(parts.map(|in_force| &in_force.placed), holder);
+        let silent: Vec<&str> = self
+            .sources
+            .iter()
+            .filter(|entry| entry.in_force.is_none())
+            .map(|entry| entry.config.name.as_str())
+            .collect();
+        if !silent.is_empty() {
+            let has = |source: &str, key: &ObjectKey| {
+                self.made.entry(source, key).is_some_and(|it| it.uid.is_some())
+            };
+            next.leave_to(|desired| {
+                let owner = silent.iter().find(|source| has(source, &desired.key))?;
+                (!has(&desired.source, &desired.key)).then(|| Arc::from(*owner))
+            });
+        }
         self.enter(&mut next);
         let trigger = if self.placed_once { Trigger::Source } else { Trigger::Start };
         self.placed_once |= self.sources.some_in_force() && next.reviewing.is_empty();
