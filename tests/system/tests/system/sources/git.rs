@@ -2,7 +2,7 @@
 
 use super::{configure, done, listed, map, map_id, namespace, trimtab, until_listed};
 use crate::world::{Test, pass, run, shared};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use trimtab_system_tests::{PATIENCE, Repository, Room, until};
 
