@@ -45,8 +45,9 @@ pub struct Standoff {
 pub enum Over {
     /// These differences, by [`signature`].
     Differences(Digest),
-    /// Whatever differs while the object is at this resourceVersion, which we wrote.
-    OwnWrite(Arc<str>),
+    /// Whatever differs while the object is at this resourceVersion, which we wrote, under this
+    /// desired state: another one is somebody's word.
+    OwnWrite(Arc<str>, Digest),
 }
 
 impl Standoff {
@@ -54,7 +55,10 @@ impl Standoff {
     pub(crate) fn concerns(&self, record: &Record) -> bool {
         match &self.over {
             Over::Differences(digest) => *digest == signature(record),
-            Over::OwnWrite(version) => record.live_resource_version.as_ref() == Some(version),
+            Over::OwnWrite(version, desired) => {
+                record.live_resource_version.as_ref() == Some(version)
+                    && record.desired_digest == *desired
+            }
         }
     }
 }
@@ -84,6 +88,8 @@ pub struct Fights {
 struct Own {
     /// The resourceVersion that it left.
     left: Option<Arc<str>>,
+    /// The desired state that it was for: what another revision changes is no contradiction.
+    desired: Option<Digest>,
     rounds: usize,
     until_ms: u64,
 }
@@ -128,7 +134,8 @@ impl Fights {
     pub fn standoff(&self, now_ms: u64) -> Option<Standoff> {
         let stands =
             |over: Over, until_ms: u64| (now_ms < until_ms).then_some(Standoff { over, until_ms });
-        let own = self.own.left.clone().map(Over::OwnWrite);
+        let own = self.own.left.clone().zip(self.own.desired);
+        let own = own.map(|(version, desired)| Over::OwnWrite(version, desired));
         own.and_then(|over| stands(over, self.own.until_ms))
             .or_else(|| stands(Over::Differences(self.over?), self.until_ms))
     }
@@ -139,10 +146,13 @@ impl Own {
         if record.outcome != Outcome::Corrected {
             return;
         }
-        let ours = self.left.is_some() && record.live_resource_version == self.left;
+        let ours = self.left.is_some()
+            && record.live_resource_version == self.left
+            && self.desired == Some(record.desired_digest);
         // Once it stood off, one attempt is enough to see that it goes on.
         self.rounds = if ours { (self.rounds + 1).min(OWN_ROUNDS) } else { 0 };
         self.left = record.written().map(|object| object.resource_version);
+        self.desired = Some(record.desired_digest);
         if self.rounds == OWN_ROUNDS {
             self.until_ms = record.at_ms + millis(PAUSE);
         }
@@ -164,7 +174,7 @@ pub fn signature(record: &Record) -> Digest {
 /// Who fights and over what, in words that stay the same while it goes on.
 pub(crate) fn reason(over: &Over, differences: &[Difference]) -> String {
     let paths: Vec<&str> = differences.iter().map(|each| each.path.as_str()).collect();
-    if let Over::OwnWrite(_) = over {
+    if let Over::OwnWrite(..) = over {
         return format!(
             "{} was corrected {OWN_ROUNDS} times over what the plugin had written itself, and nobody else wrote in between: the plugin contradicts itself; the object is left as it is for {} minutes, or until somebody changes it",
             paths.join(", "),
@@ -193,4 +203,43 @@ pub(crate) fn reason(over: &Over, differences: &[Difference]) -> String {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::Written;
+    use crate::signals::edit::samples::{difference, record};
+
+    /// A correction of what our own last write left, for this desired state.
+    fn corrected(fights: &mut Fights, round: u64, desired: &str) {
+        let mut record = record();
+        record.at_ms = round * 1_000;
+        record.outcome = Outcome::Corrected;
+        record.desired_digest = Digest::of(desired.as_bytes());
+        record.live_resource_version = Some(round.to_string().into());
+        record.differences = vec![difference("/data/a", &["trimtab"])];
+        let left = format!(r#"{{"metadata":{{"uid":"u","resourceVersion":"{}"}}}}"#, round + 1);
+        record.after = Some(Written::Object(left.into_bytes().into()));
+        fights.ended(&record);
+    }
+
+    #[test]
+    fn revisions_in_a_row_are_no_contradiction_of_the_plugin_and_end_one() {
+        let mut fights = Fights::default();
+        for round in 1..20 {
+            corrected(&mut fights, round, &format!("revision {round}"));
+            assert_eq!(fights.standoff(round * 1_000), None, "revision {round}");
+        }
+        for round in 20..24 {
+            corrected(&mut fights, round, "one revision");
+        }
+        let standoff = fights.standoff(24_000).unwrap();
+        let mut next = record();
+        next.live_resource_version = Some("24".into());
+        next.desired_digest = Digest::of(b"one revision");
+        assert!(standoff.concerns(&next));
+        next.desired_digest = Digest::of(b"another revision");
+        assert!(!standoff.concerns(&next));
+    }
 }

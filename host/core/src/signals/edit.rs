@@ -259,7 +259,7 @@ mod tests;
 
 /// Records and differences for tests of signals.
 #[cfg(test)]
-pub(super) mod samples {
+pub(crate) mod samples {
     use crate::decision::{Difference, DifferenceKind, Manager};
     use crate::grant::Mode;
     use crate::identity::{Digest, GroupKind, Gvk, ObjectKey};
@@ -267,7 +267,7 @@ pub(super) mod samples {
     use crate::plugin::PluginIdentity;
     use crate::record::{Outcome, Record, Timings, Trigger};
 
-    pub(in crate::signals) fn by(name: &str) -> Manager {
+    pub(crate) fn by(name: &str) -> Manager {
         Manager {
             name: name.into(),
             operation: "Update".into(),
@@ -276,7 +276,7 @@ pub(super) mod samples {
         }
     }
 
-    pub(in crate::signals) fn difference(path: &str, managers: &[&str]) -> Difference {
+    pub(crate) fn difference(path: &str, managers: &[&str]) -> Difference {
         Difference {
             path: path.into(),
             kind: DifferenceKind::Changed,
@@ -287,7 +287,7 @@ pub(super) mod samples {
         }
     }
 
-    pub(in crate::signals) fn record() -> Record {
+    pub(crate) fn record() -> Record {
         Record {
             at_ms: 1_000,
             key: ObjectKey::new(GroupKind::new("", "ConfigMap"), "shop", "c"),
