@@ -76,7 +76,9 @@ fn reading(
         std::fs::write(path.join(format!("{number}.yaml")), text)?;
     }
     repository.commit_all("all", false)?;
-    let mut options = GitOptions::new(Url::parse(&server.address("repository/.git"))?);
+    let mut options = GitOptions::new(
+        Url::parse(&server.address("repository/.git")).map_err(anyhow::Error::msg)?,
+    );
     options.allow_plain_http = true;
     let source = Git::open("bench", options, folder, "default")?;
     let take = || -> Result<()> {
