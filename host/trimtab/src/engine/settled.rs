@@ -30,7 +30,7 @@ pub(super) struct KeyState {
     unclaimed: bool,
     /// It waits for a plugin that is not called at present.
     pub(super) held: bool,
-    /// The schema changed after the pass that is under way began.
+    /// The schema changed, or somebody asked, after the pass that is under way began.
     outdated: bool,
     fights: Fights,
     /// How many objects the revision changes that brought the last change of this one.
@@ -49,10 +49,12 @@ struct Last {
 }
 
 impl KeyState {
-    /// Something other than the cluster asks for a pass.
+    /// Something other than the cluster asks for a pass. One that is under way began before and
+    /// answers nothing.
     pub(super) fn touched(&mut self, trigger: Trigger) {
         self.trigger = Some(trigger);
         self.memo = None;
+        self.outdated = true;
         self.unclaimed = false;
         self.event.get_or_insert_with(Instant::now);
     }

@@ -118,6 +118,7 @@ impl Year<'_> {
     async fn look(&self) -> Result<()> {
         let head = self.history.head;
         let mut stopped = [false; 2];
+        let mut silent = [false; 2];
         let mut declared: [BTreeMap<Id, usize>; 2] = [BTreeMap::new(), BTreeMap::new()];
         for source in 0..2 {
             let name = SOURCES[source];
@@ -130,22 +131,30 @@ impl Year<'_> {
             // Its mirror was lost while nothing better could be had.
             let served = listed["revision"] == self.history.commits[in_force].id;
             ensure!(served || listed["revision"].is_null() && !is_taken, "{listed}");
-            stopped[source] = !is_taken;
+            (stopped[source], silent[source]) = (!is_taken, !served);
             if served {
                 let objects = self.part(in_force, source).objects.iter();
                 declared[source] = objects.map(|(id, it)| (id.clone(), it.value)).collect();
             }
         }
         let [a, b] = &declared;
-        let both: BTreeSet<&Id> = a.keys().filter(|id| b.contains_key(id)).collect();
+        let inventories = [self.inventory(0).await?, self.inventory(1).await?];
+        let mut both: BTreeSet<&Id> = a.keys().filter(|id| b.contains_key(id)).collect();
+        // What a source has of which nothing is in force goes to no other.
+        for source in (0..2).filter(|source| silent[1 - source]) {
+            let theirs = |id: &&Id| {
+                inventories[1 - source].contains_key(*id) && !inventories[source].contains_key(*id)
+            };
+            both.extend(declared[source].keys().filter(theirs));
+        }
         let live = self.live().await?;
         for (id, value) in a.iter().chain(b).filter(|(id, _)| !both.contains(id)) {
             let object = live.get(id).with_context(|| format!("{id} is declared and not there"))?;
             is_as_declared(id, object, *value)?;
         }
-        let mut made = BTreeMap::new();
+        let mut made: BTreeSet<&Id> = BTreeSet::new();
         for source in 0..2 {
-            let inventory = self.inventory(source).await?;
+            let inventory = &inventories[source];
             let all: BTreeSet<&Id> = inventory.keys().collect();
             let is_approved = |id: &Id| self.approved.contains(&(source, id.clone()));
             let left: BTreeSet<&Id> =
@@ -158,19 +167,22 @@ impl Year<'_> {
                 left.len(),
                 SOURCES[source]
             );
-            for (id, uid) in &inventory {
+            for (id, uid) in inventory {
                 match live.get(id) {
                     Some(object) => {
-                        ensure!(object["metadata"]["uid"] == **uid, "{id}: {uid:?}, {object}");
+                        // Killed when it had made it; nobody looks at what is not declared now.
+                        let is_open = uid.is_empty() && closed && left.contains(id);
+                        let same = object["metadata"]["uid"] == **uid;
+                        ensure!(same || is_open, "{id}: {uid:?}, {object}");
                     }
                     // Somebody deleted it, and nobody looks at what is not declared now.
                     None if closed && left.contains(id) => {}
                     None => bail!("{id} is in the inventory and not there"),
                 }
             }
-            made.extend(inventory);
+            made.extend(inventory.keys());
         }
-        let unknown: Vec<&Id> = live.keys().filter(|id| !made.contains_key(id)).collect();
+        let unknown: Vec<&Id> = live.keys().filter(|id| !made.contains(*id)).collect();
         ensure!(unknown.is_empty(), "{unknown:?} are there and not in the inventory");
         Ok(())
     }

@@ -27,8 +27,8 @@ use trimtab_system_tests::{Cluster, GitServer, Host, Id, Line, Repository, Room}
 
 /// Steps of a history, unless somebody says otherwise.
 const STEPS: usize = 60;
-/// Seeds of CI's share: what once failed, and some more.
-const SEEDS: [u64; 3] = [2, 3, 4];
+/// Seeds of CI's share: each showed a defect of the host once.
+const SEEDS: [u64; 3] = [4, 15, 21];
 /// How long a command of a person may be refused while the host starts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
