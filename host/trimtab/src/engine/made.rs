@@ -165,8 +165,14 @@ impl Made {
             return if desired.terms.prune { May::No(why) } else { May::Go };
         }
         let (key, source) = (&desired.key, &desired.source);
-        if self.entry(source, key).is_none() {
-            self.set(source, key, Entry::intended(&desired.revision));
+        // The UID of an object that is gone would disown the one that is made now, if we were killed.
+        let entry = match self.entry(source, key) {
+            None => Some(Entry::intended(&desired.revision)),
+            Some(known) if known.uid.is_some() => Some(Entry { uid: None, ..known.clone() }),
+            Some(_) => None,
+        };
+        if let Some(entry) = entry {
+            self.set(source, key, entry);
             self.unwritten.insert(key.clone(), source.clone());
         }
         if self.unwritten.contains_key(key) || self.in_flight.contains_key(key) {

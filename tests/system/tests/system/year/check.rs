@@ -192,12 +192,18 @@ impl Year<'_> {
         let mut in_force = [None; 2];
         let mut reigns: [BTreeSet<Id>; 2] = Default::default();
         let mut announced: BTreeMap<Id, usize> = BTreeMap::new();
+        // Since the host's start: of a source whose mirror was lost nothing may be in force.
+        let mut served = [false; 2];
         for line in self.lines()? {
             self.follow(&mut in_force, &line.0)?;
+            if line.kind() == "host" && line.0["event"] == "started" {
+                served = [false; 2];
+            }
             let source = SOURCES.iter().position(|it| line.0["source"] == *it);
             let Some(source) = source else { continue };
             if line.kind() == "source" && line.0["revision"].is_string() {
                 reigns[source].clear();
+                served[source] = true;
             }
             if line.kind() != "prune" || line.0["step"] != "deleting" {
                 continue;
@@ -206,7 +212,8 @@ impl Year<'_> {
             let text = |key: &str| object[key].as_str().unwrap_or_default();
             let id = Id::new("v1", text("kind"), text("namespace"), text("name"));
             for (other, at) in in_force.iter().enumerate() {
-                let declares = at.is_some_and(|at| self.part(at, other).objects.contains_key(&id));
+                let declares = served[other]
+                    && at.is_some_and(|at| self.part(at, other).objects.contains_key(&id));
                 ensure!(
                     !declares,
                     "{id} is deleted for {source} and {other} declares it: {line:?}"
