@@ -1,15 +1,17 @@
 //! `unsafe-rollback`: a field returns again and again to a value that policy denies, whoever
 //! writes it. Loudest where our own desired state does so.
 //!
-//! What policy denies is an input: [`Denies`]. Until policies of an administrator's own are asked,
-//! [`HardDenials`] stands in: pods beyond the baseline, which no grant allows without a word of its
-//! own. A value counts each time that it comes back after it was gone.
+//! What policy denies is an input. In what enters, an administrator's policies say it
+//! ([`of_opinions`]); in what is there, which they are not asked about, [`HardDenials`]: pods beyond
+//! the baseline, which no grant allows without a word of its own. A value counts each time that it
+//! comes back after it was gone.
 
 use super::bounded::Bounded;
 use super::{Id, Name, Observation, Rings, Subject, id_of};
 use crate::decision::Severity;
 use crate::denial;
 use crate::identity::ObjectKey;
+use crate::policy::{Opinion, Said, Verdict};
 use std::collections::BTreeSet;
 use trimtab_json::Value;
 
@@ -51,11 +53,29 @@ impl Denies for HardDenials {
     }
 }
 
+/// What policies deny of an object that enters, those that only observe included.
+pub fn of_opinions(opinions: &[Opinion]) -> Vec<Denied> {
+    let mut all = Vec::new();
+    for opinion in opinions {
+        let Said::Verdict(Verdict::Deny(reasons)) = &opinion.said else { continue };
+        all.extend(reasons.iter().map(|reason| Denied {
+            policy: format!("policy {}", opinion.policy.name),
+            what: match &reason.path {
+                Some(path) => format!("{} at {path}", reason.control),
+                None => reason.control.clone(),
+            },
+        }));
+    }
+    all
+}
+
 /// Whose word a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By<'a> {
     /// Desired state of ours: source and revision.
     Source(&'a str, &'a str),
+    /// The same, held against policies before it is in force.
+    Entering(&'a str, &'a str),
     /// Somebody in the cluster: managers by managedFields, empty if they do not tell.
     Managers(&'a str),
 }
@@ -89,6 +109,7 @@ impl Rollbacks {
     ) -> Vec<Observation> {
         let side = match by {
             By::Source(..) => "desired",
+            By::Entering(..) => "entering",
             By::Managers(_) => "live",
         };
         let object = key.to_string();
@@ -121,7 +142,7 @@ fn told(
     let Denied { policy, what } = denied;
     let minutes = at_ms.saturating_sub(since_ms) / 60_000;
     let (severity, who) = match by {
-        By::Source(source, revision) => (
+        By::Source(source, revision) | By::Entering(source, revision) => (
             Severity::Critical,
             format!("OUR OWN DESIRED STATE does so: source {source} at {revision}"),
         ),
@@ -132,7 +153,7 @@ fn told(
         "{key} returns to what {policy} denies for the {times}th time within {minutes} min ({what}), {who}"
     );
     let subject = Subject::Object(key.clone());
-    let side = if matches!(by, By::Source(..)) { "desired" } else { "live" };
+    let side = if matches!(by, By::Managers(_)) { "live" } else { "desired" };
     Observation::new(Name::UnsafeRollback, severity, subject, text, at_ms)
         .about(format!("{side} {policy} {what}"))
         .with("policy", policy.clone())
@@ -191,6 +212,13 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].severity, Severity::Critical);
         assert!(told[0].message.contains("OUR OWN DESIRED STATE"), "{told:?}");
+        // What is in force and what policies say of what enters are counted apart.
+        all.seen(&key(), denied(), By::Entering("shop", "abc"), 9);
+        assert!(all.seen(&key(), vec![], By::Source("shop", "abc"), 10).is_empty());
+        assert!(
+            all.seen(&key(), denied(), By::Entering("shop", "abc"), 11).is_empty(),
+            "it stayed"
+        );
     }
 
     #[test]

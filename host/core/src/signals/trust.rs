@@ -4,6 +4,8 @@
 
 use super::{Name, Observation, Subject};
 use crate::decision::Severity;
+use crate::identity::ObjectKey;
+use crate::policy::Opinion;
 use crate::record::Record;
 use crate::{bookkeeping, denial, fields, taint};
 use std::collections::BTreeMap;
@@ -24,7 +26,7 @@ const GRANT_EXCEEDED: [&str; 9] = [
 const DENIED: [&str; 4] =
     [denial::REFUSED, taint::REFUSED, bookkeeping::HOST_OWNED, bookkeeping::ANOTHER_OBJECT];
 
-/// What the gate refused in a pass: one observation for each sort.
+/// What the gate refused in a pass, one observation for each sort, and what policies stopped.
 pub fn of_record(record: &Record) -> Vec<Observation> {
     let mut sorts: BTreeMap<(&'static str, &'static str), Vec<&str>> = BTreeMap::new();
     for refusal in &record.refusals {
@@ -35,7 +37,39 @@ pub fn of_record(record: &Record) -> Vec<Observation> {
         };
         sorts.entry((sort, refusal.reason)).or_default().push(&refusal.message);
     }
-    sorts.into_iter().map(|((sort, reason), all)| told(record, sort, reason, &all)).collect()
+    let mut all: Vec<Observation> =
+        sorts.into_iter().map(|((sort, reason), all)| told(record, sort, reason, &all)).collect();
+    let Record { key, source, revision, reviews, at_ms, .. } = record;
+    all.extend(of_opinions(key, (source, revision), reviews, *at_ms));
+    all
+}
+
+/// What policies stopped, of an object from this source and revision.
+pub fn of_opinions(
+    key: &ObjectKey,
+    (source, revision): (&str, &str),
+    opinions: &[Opinion],
+    at_ms: u64,
+) -> Vec<Observation> {
+    let stopped = opinions.iter().filter(|opinion| opinion.stops());
+    let told = stopped.map(|opinion| {
+        let controls: Vec<&str> = match opinion.reasons() {
+            [] => vec!["policy-failed"],
+            reasons => reasons.iter().map(|reason| reason.control.as_str()).collect(),
+        };
+        let (reason, point) = (controls.join(", "), opinion.point.as_str());
+        let text = format!("{key}: {opinion}");
+        Observation::new(Name::Trust, Severity::Warning, Subject::Object(key.clone()), text, at_ms)
+            .about(format!("denied-change {point} {} {reason}", opinion.policy.name))
+            .with("sort", "denied-change")
+            .with("reason", reason)
+            .with("policy", format!("{} {}", opinion.policy.name, opinion.policy.version))
+            .with("digest", opinion.policy.digest.to_string())
+            .with("point", point)
+            .with("source", source)
+            .with("revision", revision)
+    });
+    told.collect()
 }
 
 fn told(record: &Record, sort: &str, reason: &str, messages: &[&str]) -> Observation {
@@ -99,8 +133,29 @@ pub fn of_breach(subject: Subject, breach: Breach, why: &str, at_ms: u64) -> Obs
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::Refusal;
+    use crate::grant::{Mode, Refusal};
+    use crate::policy::{Point, Reason, Said, Verdict};
     use crate::signals::edit::samples;
+
+    #[test]
+    fn what_a_policy_stops_is_told_with_its_controls_and_what_it_would_stop_is_not() {
+        let opinion = |mode| Opinion {
+            policy: samples::record().plugin,
+            mode,
+            point: Point::BeforeWrite,
+            said: Said::Verdict(Verdict::Deny(vec![Reason {
+                control: "host-path".into(),
+                message: "no".into(),
+                path: None,
+            }])),
+        };
+        let mut record = samples::record();
+        record.reviews = vec![opinion(Mode::Enforce), opinion(Mode::Observe)];
+        let told = of_record(&record);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].evidence.iter().any(|(_, it)| it == "host-path"), "{told:?}");
+        assert!(told[0].message.contains("host-path: no"), "{told:?}");
+    }
 
     #[test]
     fn what_the_gate_refuses_for_want_of_power_is_told_by_sort_and_the_rest_is_not() {

@@ -114,6 +114,28 @@ fn what_a_policy_denies_keeps_its_last_good_state_and_the_others_flow_and_nothin
         )?;
         has(&mut host, cluster, &kept, "3").await?;
         host.line("that it is allowed", 0, |line| is_review(line, &kept, "allowed")).await?;
+
+        // Again and again: a signal, and loudest, since it is our own desired state.
+        for value in ["4", "6"] {
+            let mark = host.journal().mark()?;
+            for (answer, outcome) in [("deny", "denied"), ("allow", "allowed")] {
+                declare(&room, &[config_map(name, "kept", answer, value)])?;
+                host.line(outcome, mark, |line| is_review(line, &kept, outcome)).await?;
+            }
+        }
+        host.until("both signals are found", async |_| {
+            let by_policy = |found: &Value| {
+                let policy = found["evidence"]["policy"].as_str().unwrap_or_default();
+                policy.contains("obedient")
+            };
+            let denied = room.findings(&["--name", "trust"])?;
+            ensure!(denied.iter().any(by_policy), "trust: {denied:?}");
+            let returns = room.findings(&["--name", "unsafe-rollback"])?;
+            let is_loud = |found: &Value| by_policy(found) && found["severity"] == "critical";
+            ensure!(returns.iter().any(is_loud), "unsafe-rollback: {returns:?}");
+            Ok(())
+        })
+        .await?;
         host.stop().await?;
         room.verify_audit()?;
         let deletes = cluster.audit().writes_by(room.user()).await?;
