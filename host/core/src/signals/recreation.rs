@@ -58,6 +58,15 @@ impl Recreations {
         self.known.get(&id_of(&[&key.to_string()])).is_some_and(|known| *known.uid == *uid)
     }
 
+    /// Under this UID it was written last, by this host or one before: for where nothing is
+    /// remembered yet.
+    pub fn remember(&mut self, key: &ObjectKey, uid: &Arc<str>) {
+        let id = id_of(&[&key.to_string()]);
+        if self.known.get(&id).is_none() {
+            self.known.set(id, Known { uid: uid.clone(), deleted_by_us: false });
+        }
+    }
+
     /// The object is there with this UID. `before`: the UID under which a host before this one
     /// wrote it last, where nothing is remembered.
     pub fn seen(

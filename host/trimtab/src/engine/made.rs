@@ -240,6 +240,11 @@ impl Engine {
         if !matches!(live, Live::Absent) || !self.would_be_written(desired) {
             return May::Go;
         }
+        // Its entry is about to lose the UID of what is gone, which is how it is told from a new one.
+        let entry = self.made.entry(&desired.source, &desired.key);
+        if let Some(uid) = entry.and_then(|entry| entry.uid.as_ref()) {
+            self.signals.recreations.remember(&desired.key, uid);
+        }
         self.made.may_make(desired)
     }
 
