@@ -18,8 +18,6 @@ use tokio::task::{JoinError, JoinSet};
 use trimtab_core::identity::ObjectKey;
 use trimtab_core::object::Desired;
 use trimtab_core::policy::{self, Denied, EnteringKey, Opinion, Point, Policies, Request, Vouched};
-use trimtab_core::signals::rollback::{self, By};
-use trimtab_core::signals::trust;
 
 /// Objects that one task reviews.
 const OBJECTS_A_TASK: usize = 64;
@@ -208,10 +206,10 @@ impl Engine {
             if denied.is_none() {
                 self.entrance.entered.note(&desired, &key.vouched);
             }
+            self.signal_entering(&desired, &opinions);
             let known = Known { key, opinions, denied, again_at };
             let before = self.entrance.known.insert(desired.key.clone(), known);
             self.tell_review(&desired, before);
-            self.signal_entering(&desired);
         }
         let due = self.entrance.put_at.is_none_or(|at| at.elapsed() > PUT_IN_FORCE_EVERY);
         if self.entrance.is_quiet() || due {
@@ -244,17 +242,6 @@ impl Engine {
             }
         }
         self.review(due);
-    }
-
-    /// What a denial, or its end, is a signal of.
-    fn signal_entering(&mut self, desired: &Desired) {
-        let Some(Known { opinions, .. }) = self.entrance.known.get(&desired.key) else { return };
-        let (from, now) = ((&*desired.source, &*desired.revision), now_ms());
-        let mut all = trust::of_opinions(&desired.key, from, opinions, now);
-        let denied = rollback::of_opinions(opinions);
-        let by = By::Entering(from.0, from.1);
-        all.extend(self.signals.rollbacks.seen(&desired.key, denied, by, now));
-        self.signal_all(all);
     }
 
     /// What policies found, once: a warning, a denial, and that it ended.

@@ -243,7 +243,8 @@ impl Engine {
         // Its entry is about to lose the UID of what is gone, which is how it is told from a new one.
         let entry = self.made.entry(&desired.source, &desired.key);
         if let Some(uid) = entry.and_then(|entry| entry.uid.as_ref()) {
-            self.signals.recreations.remember(&desired.key, uid);
+            let uid = uid.clone();
+            self.signal_absent(&desired.key, &uid);
         }
         self.made.may_make(desired)
     }

@@ -3,16 +3,18 @@
 
 use crate::engine::{Engine, KeyState, Passed};
 use crate::timestamp::now_ms;
+use std::sync::Arc;
 use trimtab_core::decision::Severity;
 use trimtab_core::denial::{self, Denial};
 use trimtab_core::gate::Planned;
 use trimtab_core::identity::ObjectKey;
-use trimtab_core::object::{Live, LiveObject};
+use trimtab_core::object::{Desired, Live, LiveObject};
+use trimtab_core::policy::Opinion;
 use trimtab_core::record::{Record, Trigger};
 use trimtab_core::redact::Redactor;
 use trimtab_core::signals::misplaced::Side;
 use trimtab_core::signals::recreation::Maker;
-use trimtab_core::signals::rollback::{By, Denied, Denies as _, HardDenials};
+use trimtab_core::signals::rollback::{self, By, Denied, Denies as _, HardDenials};
 use trimtab_core::signals::{Name, Observation, Subject, contest, trust};
 
 impl Engine {
@@ -99,6 +101,21 @@ impl Engine {
             Ok(object) => HardDenials.denied(key, &object),
             Err(_) => Vec::new(),
         }
+    }
+
+    /// What policies said of an object that enters: a denial is a signal, and so is one that returns.
+    pub(in crate::engine) fn signal_entering(&mut self, desired: &Desired, opinions: &[Opinion]) {
+        let (from, now) = ((&*desired.source, &*desired.revision), now_ms());
+        let mut all = trust::of_opinions(&desired.key, from, opinions, now);
+        let denied = rollback::of_opinions(opinions);
+        let by = By::Entering(from.0, from.1);
+        all.extend(self.signals.rollbacks.seen(&desired.key, denied, by, now));
+        self.signal_all(all);
+    }
+
+    /// An object that is not there was written under this UID last.
+    pub(in crate::engine) fn signal_absent(&mut self, key: &ObjectKey, uid: &Arc<str>) {
+        self.signals.recreations.remember(key, uid);
     }
 
     /// What came into desired state, or left it.
