@@ -119,7 +119,8 @@ fn what_a_policy_denies_keeps_its_last_good_state_and_the_others_flow_and_nothin
         for value in ["4", "6"] {
             let mark = host.journal().mark()?;
             for (answer, outcome) in [("deny", "denied"), ("allow", "allowed")] {
-                declare(&room, &[config_map(name, "kept", answer, value)])?;
+                let other = config_map(name, "other", "allow", "2");
+                declare(&room, &[config_map(name, "kept", answer, value), other])?;
                 host.line(outcome, mark, |line| is_review(line, &kept, outcome)).await?;
             }
         }
