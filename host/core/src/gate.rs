@@ -312,7 +312,9 @@ pub fn gate(
         });
         let permit = Permit { step: Step::Action(action), force, whole: known.applied.clone() };
         let changes = permit.changes(snapshot, snapshot)?;
-        let judged = judge::changes(power, snapshot, view, &changes, exact, &known.accounts);
+        let hands_over = handover::is_needed(view, &changes);
+        let over = judge::Over { view, exact, hands_over };
+        let judged = judge::changes(power, snapshot, &over, &changes, &known.accounts);
         gated.findings.extend(judged.findings);
         if !judged.refusals.is_empty() {
             let oversteps =
@@ -323,7 +325,7 @@ pub fn gate(
         }
         let before = [
             succession,
-            handover::is_needed(view, &changes).then_some(Step::HandOver),
+            hands_over.then_some(Step::HandOver),
             match force {
                 true => taken_out(snapshot, &changes, known.applied.as_ref())?,
                 false => None,

@@ -77,19 +77,28 @@ pub(super) struct Judged {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Holds changes against hard denials and the grant's fields. `exact` is the object as applying
-/// all of desired would leave it, `view` the one before as it will be judged, succession included.
+/// What changes are judged over.
+#[derive(Clone, Copy)]
+pub(super) struct Over<'v> {
+    /// The object before, as it will be judged, succession included.
+    pub(super) view: &'v Snapshot,
+    /// The object as applying all of desired would leave it.
+    pub(super) exact: Option<&'v Value<'v>>,
+    /// Whether replicas are handed over before, and stay as they are.
+    pub(super) hands_over: bool,
+}
+
+/// Holds changes against hard denials and the grant's fields.
 pub(super) fn changes(
     power: &Power,
     snapshot: &Snapshot,
-    view: &Snapshot,
+    over: &Over<'_>,
     changes: &[Change],
-    exact: Option<&Value<'_>>,
     accounts: &Accounts,
 ) -> Judged {
     let mut judged = Judged::default();
     for change in changes {
-        if let Err(why) = one(power, snapshot, view, change, exact, accounts, &mut judged) {
+        if let Err(why) = one(power, snapshot, over, change, accounts, &mut judged) {
             judged.refusals.push(Refusal {
                 reason: UNTOLD,
                 message: format!(
@@ -106,12 +115,12 @@ pub(super) fn changes(
 fn one(
     power: &Power,
     snapshot: &Snapshot,
-    view: &Snapshot,
+    over: &Over<'_>,
     change: &Change,
-    exact: Option<&Value<'_>>,
     accounts: &Accounts,
     judged: &mut Judged,
 ) -> Result<(), String> {
+    let Over { view, exact, hands_over } = *over;
     let removes = change.planned.action == ActionKind::RemoveFields;
     let terms = power.grant.as_ref().map(|grant| &grant.terms);
     let is_open = terms.is_none_or(|terms| terms.fields.is_empty());
@@ -137,7 +146,8 @@ fn one(
     let before = || snapshot.live_object().map(|live| after::read(&live.json)).transpose();
     // Of most kinds what was there can only excuse, and mostly there is nothing to excuse.
     let needs_before = removes || !is_open || denial::depends_on_before(&snapshot.key);
-    let hands_over = tree.is_some() && handover::is_needed(view, std::slice::from_ref(change));
+    let applies = matches!(change.effect, Effect::Apply { .. }) && !change.planned.creates;
+    let hands_over = hands_over && applies && tree.is_some();
     let mut live = if needs_before || hands_over { before()? } else { None };
     let kept;
     let tree = match (tree, &live) {
