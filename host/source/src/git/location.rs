@@ -235,11 +235,11 @@ fn scp_like(text: &str) -> Option<(&str, &str, &str)> {
 /// [`LocationError`] says what is wrong and what to write.
 pub fn parse_location(text: &str) -> Result<Location, LocationError> {
     let refuse = |reason: String| LocationError { location: without_password(text), reason };
-    let is_local = !text.contains("://") && scp_like(text).is_none();
     let (address, rest) = match text.split_once('#') {
         Some((address, rest)) => (address, Some(rest)),
         None => (text, None),
     };
+    let is_local = !address.contains("://") && scp_like(address).is_none();
     if text.is_empty() {
         return Err(refuse("it is empty: name a directory or a repository".into()));
     }
