@@ -82,8 +82,8 @@ impl Url {
             None => match scp_like(text) {
                 Some((user, host, path)) => Self {
                     scheme: Scheme::Ssh,
-                    user: Some(user.to_owned()),
-                    authority: host.to_owned(),
+                    user: (!user.is_empty()).then(|| user.to_owned()),
+                    authority: host.to_ascii_lowercase(),
                     path: path.to_owned(),
                 },
                 None => Self {
