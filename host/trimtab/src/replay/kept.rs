@@ -5,7 +5,7 @@ use super::Inputs;
 use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use trimtab_core::identity::Digest;
@@ -74,14 +74,15 @@ impl Kept {
         let path = path(&self.folder, &digest);
         let wrong = || format!("cannot write {}", path.display());
         self.make_room(size).with_context(wrong)?;
-        let opened =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        match opened {
-            Ok(mut file) => file.write_all(&json).with_context(wrong)?,
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+        // Whole or not there: a file under a digest is never half of it, whenever we are killed.
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder).with_context(wrong)?;
+        file.write_all(&json).with_context(wrong)?;
+        match file.persist_noclobber(&path) {
+            Ok(_) => {}
+            Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Ok(Some(digest));
             }
-            Err(error) => return Err(error).with_context(wrong),
+            Err(error) => return Err(error.error).with_context(wrong),
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.oldest_first.push_back((path, size));
@@ -137,5 +138,71 @@ impl Inputs {
             );
         }
         Ok(inputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::inputs::{Build, Object, VERSION};
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn inputs(desired: &str) -> Inputs {
+        Inputs {
+            v: VERSION,
+            plugin: Build { name: "p".into(), version: "1".into(), digest: "d".into() },
+            object: Object {
+                group: String::new(),
+                version: "v1".into(),
+                kind: "ConfigMap".into(),
+                namespace: "shop".into(),
+                name: "a".into(),
+            },
+            desired: desired.into(),
+            live: None,
+            facts: String::new(),
+            now_ms: 1,
+            field_manager: "trimtab".into(),
+            retries: 0,
+            reads: vec![],
+            comparison: "in-sync".into(),
+            decision: None,
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many_and_what_is_kept_is_read_again() {
+        let state = tempfile::tempdir().unwrap();
+        let one = serde_json::to_vec(&inputs("0")).unwrap().len() as u64;
+        let kept = Kept::open(state.path(), 2 * one).unwrap();
+        let digests: Vec<Digest> =
+            ["1", "2", "3"].map(|it| kept.keep(&inputs(it)).unwrap().unwrap()).into();
+        let read = |digest: &Digest| Inputs::of(state.path(), digest).map(|it| it.desired);
+        assert!(read(&digests[0]).unwrap_err().to_string().contains("not kept (any more)"));
+        assert_eq!([read(&digests[1]).unwrap(), read(&digests[2]).unwrap()], ["2", "3"]);
+        let files: Vec<_> = std::fs::read_dir(state.path().join(FOLDER)).unwrap().collect();
+        assert_eq!(files.len(), 2, "{files:?}");
+        for file in files {
+            assert_eq!(file.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        // The same once more is the same file; a host after this one goes on with what is there.
+        assert_eq!(kept.keep(&inputs("3")).unwrap(), Some(digests[2]));
+        let less = Kept::open(state.path(), one).unwrap();
+        assert!(read(&digests[1]).is_err() && read(&digests[2]).is_ok(), "{less:?}");
+        assert_eq!(less.keep(&inputs(&"x".repeat(4096))).unwrap(), None, "larger than all of it");
+    }
+
+    #[test]
+    fn what_was_altered_or_is_of_another_version_is_refused() {
+        let state = tempfile::tempdir().unwrap();
+        let kept = Kept::open(state.path(), 1 << 20).unwrap();
+        let digest = kept.keep(&inputs("1")).unwrap().unwrap();
+        std::fs::write(path(&kept.folder, &digest), b"{}").unwrap();
+        let error = Inputs::of(state.path(), &digest).unwrap_err().to_string();
+        assert!(error.contains("its digest is another"), "{error}");
+        let mut other = inputs("1");
+        other.v = VERSION + 1;
+        let error = Inputs::read(&serde_json::to_vec(&other).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("of version 2"), "{error}");
     }
 }
