@@ -65,6 +65,7 @@ pub use self::{
     judge::Judgement,
     lookups::{LookupError, Lookups, NoLookups},
     plugin::Plugin,
+    purity::{Query, Reads, Recording},
     review::Reviewing,
     sandbox::{Sandbox, SandboxOptions},
 };

@@ -42,10 +42,10 @@ pub(crate) fn judged<T: PartialEq>(
     if !sampled {
         return run(lookups, false);
     }
-    let recording = Arc::new(Recording { lookups: lookups.clone(), reads: Mutex::default() });
+    let recording = Arc::new(Recording::new(lookups.clone()));
     let recorded: Arc<dyn Lookups> = recording.clone();
     let first = run(&recorded, false)?;
-    let reads = std::mem::take(&mut *locked(&recording.reads));
+    let reads = recording.take();
     let replay = Arc::new(Replay { reads: Mutex::new(reads), strayed: AtomicBool::new(false) });
     let replayed: Arc<dyn Lookups> = replay.clone();
     let second = run(&replayed, true);
@@ -63,15 +63,28 @@ fn impure<T>(how: &str) -> Result<T, PluginFault> {
     Err(PluginFault::Impure(format!("asked twice with the same snapshot and reads, {how}")))
 }
 
-/// What was asked: an object by its name, or, without one, all objects of a kind.
-type Query = (GroupKind, String, Option<String>);
-/// Of one object none or one, of all as many as there are.
-type Reads = VecDeque<(Query, Result<Vec<Arc<[u8]>>, LookupError>)>;
+/// What was asked: an object by its namespace and name, or, without a name, all objects of a kind.
+pub type Query = (GroupKind, String, Option<String>);
+/// Reads in the order in which they were made: of one object none or one, of all as many as there
+/// are.
+pub type Reads = VecDeque<(Query, Result<Vec<Arc<[u8]>>, LookupError>)>;
 
 /// Hands on reads, and keeps their answers.
-struct Recording {
+pub struct Recording {
     lookups: Arc<dyn Lookups>,
     reads: Mutex<Reads>,
+}
+
+impl Recording {
+    /// Hands them on to these.
+    pub fn new(lookups: Arc<dyn Lookups>) -> Self {
+        Self { lookups, reads: Mutex::default() }
+    }
+
+    /// What was read so far; forgets it.
+    pub fn take(&self) -> Reads {
+        std::mem::take(&mut *locked(&self.reads))
+    }
 }
 
 impl Lookups for Recording {

@@ -6,7 +6,7 @@ use super::{
     Engine, Monotonic, PASSES_AT_ONCE, Passed, STOP_PATIENCE, brings_kinds, health, lookups, report,
 };
 use crate::plugins::Served;
-use crate::replay::{Inputs, Keeping, Kept, Noting};
+use crate::replay::{Inputs, Keeping, Kept};
 use crate::secrets;
 use crate::timestamp::{now_ms, to_the_second};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use trimtab_core::pass::{Bounds, World};
 use trimtab_core::record::{Next, Outcome, Trigger};
 use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
-use trimtab_wasm::Lookups;
+use trimtab_wasm::{Lookups, Recording};
 
 /// Keeps what a pass's plugin was shown. Where that fails it is told, and nothing else is lost.
 async fn keep(kept: Arc<Kept>, inputs: Option<Inputs>) -> Option<Digest> {
@@ -130,16 +130,16 @@ impl Engine {
         };
         self.passes.spawn(async move {
             snapshot.facts = facts.get(&snapshot.gvk).await;
-            let noting = kept.as_ref().map(|_| Arc::new(Noting::new(lookups.clone())));
-            let reads: Arc<dyn Lookups> = match &noting {
-                Some(noting) => noting.clone(),
+            let recording = kept.as_ref().map(|_| Arc::new(Recording::new(lookups.clone())));
+            let reads: Arc<dyn Lookups> = match &recording {
+                Some(recording) => recording.clone(),
                 None => lookups.clone(),
             };
             let watched = health::Watched::new(match &hold {
                 None => Ok(served.plugin.judgement(reads)),
                 Some(hold) => Err(hold.why.clone()),
             });
-            let judge = Keeping::new(watched, noting);
+            let judge = Keeping::new(watched, recording);
             let world = World {
                 judge: &judge,
                 cluster: &writer,

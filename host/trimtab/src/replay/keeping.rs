@@ -1,4 +1,5 @@
-//! Listening to a pass: a judge and reads that hand everything on and remember it.
+//! Listening to a pass: a judge that hands everything on and remembers it. The sandbox's
+//! [`Recording`] does the same for reads.
 
 use super::answers;
 use super::inputs::{Answer, Build, Decided, Inputs, Object, Read, VERSION};
@@ -11,15 +12,15 @@ use trimtab_core::identity::GroupKind;
 use trimtab_core::ownership::FIELD_MANAGER;
 use trimtab_core::plugin::PluginIdentity;
 use trimtab_core::ports::{Judge, PluginFault};
-use trimtab_core::redact::{Redactor, is_sensitive};
+use trimtab_core::redact::Redactor;
 use trimtab_core::snapshot::Snapshot;
-use trimtab_wasm::{LookupError, Lookups};
+use trimtab_wasm::{LookupError, Reads, Recording};
 
 /// A judge that is listened to.
 pub(crate) struct Keeping<J> {
     pub(crate) inner: J,
     /// What its reads were answered; `None`: nothing is kept of this pass.
-    reads: Option<Arc<Noting>>,
+    reads: Option<Arc<Recording>>,
     heard: Mutex<Heard>,
 }
 
@@ -32,7 +33,7 @@ struct Heard {
 
 impl<J: Judge> Keeping<J> {
     /// Listens where there are `reads` to listen to as well.
-    pub(crate) fn new(inner: J, reads: Option<Arc<Noting>>) -> Self {
+    pub(crate) fn new(inner: J, reads: Option<Arc<Recording>>) -> Self {
         Self { inner, reads, heard: Mutex::default() }
     }
 
@@ -50,7 +51,7 @@ impl<J: Judge> Keeping<J> {
         {
             return None;
         }
-        let reads = reads.take();
+        let reads = told(reads.take());
         let found = reads.iter().filter_map(|read| match &read.answer {
             Answer::Found(found) => Some((GroupKind::new(&read.group, &read.kind), found)),
             _ => None,
@@ -126,68 +127,19 @@ impl<J: Judge + Sync> Judge for Keeping<J> {
     }
 }
 
-/// Reads that are handed on and remembered.
-pub(crate) struct Noting {
-    inner: Arc<dyn Lookups>,
-    noted: Mutex<Vec<Read>>,
-}
-
-impl Noting {
-    pub(crate) fn new(inner: Arc<dyn Lookups>) -> Self {
-        Self { inner, noted: Mutex::default() }
-    }
-
-    fn take(&self) -> Vec<Read> {
-        std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn note<'a>(
-        &self,
-        (kind, namespace, name): (&GroupKind, &str, Option<&str>),
-        answer: Result<impl Iterator<Item = &'a Arc<[u8]>>, &LookupError>,
-    ) {
-        // What is of a Secret is not kept, and neither is a pass that read one.
-        if is_sensitive(kind) {
-            return;
-        }
-        let answer = match answer {
-            Ok(found) => Answer::Found(
-                found.map(|json| String::from_utf8_lossy(json).into_owned()).collect(),
-            ),
+/// Reads as the file has them.
+fn told(reads: Reads) -> Vec<Read> {
+    let text = |json: &Arc<[u8]>| String::from_utf8_lossy(json).into_owned();
+    let told = reads.into_iter().map(|((kind, namespace, name), answer)| Read {
+        group: kind.group.to_string(),
+        kind: kind.kind.to_string(),
+        namespace,
+        name,
+        answer: match answer {
+            Ok(found) => Answer::Found(found.iter().map(text).collect()),
             Err(LookupError::Denied) => Answer::Denied,
-            Err(LookupError::Unavailable(why)) => Answer::Unavailable(why.clone()),
-        };
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(Read {
-            group: kind.group.to_string(),
-            kind: kind.kind.to_string(),
-            namespace: namespace.to_owned(),
-            name: name.map(str::to_owned),
-            answer,
-        });
-    }
-}
-
-impl Lookups for Noting {
-    fn get(
-        &self,
-        plugin: &PluginIdentity,
-        kind: &GroupKind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Arc<[u8]>>, LookupError> {
-        let found = self.inner.get(plugin, kind, namespace, name);
-        self.note((kind, namespace, Some(name)), found.as_ref().map(|found| found.iter()));
-        found
-    }
-
-    fn find(
-        &self,
-        plugin: &PluginIdentity,
-        kind: &GroupKind,
-        namespace: &str,
-    ) -> Result<Vec<Arc<[u8]>>, LookupError> {
-        let found = self.inner.find(plugin, kind, namespace);
-        self.note((kind, namespace, None), found.as_ref().map(|found| found.iter()));
-        found
-    }
+            Err(LookupError::Unavailable(why)) => Answer::Unavailable(why),
+        },
+    });
+    told.collect()
 }

@@ -17,5 +17,5 @@ mod kept;
 
 pub(crate) use self::again::{Replayed, replay};
 pub(crate) use self::inputs::Inputs;
-pub(crate) use self::keeping::{Keeping, Noting};
+pub(crate) use self::keeping::Keeping;
 pub(crate) use self::kept::{KEPT_BYTES, Kept};
