@@ -1,6 +1,6 @@
 //! A guess: a value under a name that speaks of a secret, which looks as if nobody could guess it.
 
-use crate::shapes::is_placeholder;
+use trimtab_sdk::comparison::shapes::is_placeholder;
 
 /// What a secret's name has in it, without case, dashes, dots and underscores.
 const SECRET_NAMES: [&str; 15] = [

@@ -5,16 +5,16 @@
 //! Secret that stand there in base64, which hides nothing. A reason says where, what and how long it is,
 //! and a fingerprint: never the value, nor a part of it.
 //!
-//! Start reading at [`review`]; `shapes.rs` knows secrets by their shape, `guess.rs` by their name.
+//! Start reading at [`review`]; the SDK knows secrets by their shape (`comparison::shapes`), `guess.rs`
+//! by their name.
 
 mod guess;
 mod settings;
 mod sha256;
-mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use shapes::{Class, Found, find, is_placeholder};
+pub use trimtab_sdk::comparison::shapes::{Class, Found, find, is_placeholder};
 
 use settings::Settings;
 use trimtab_sdk::comparison::decode_base64;

@@ -30,6 +30,9 @@
 //!
 //! All of it is held against the API server: docs/comparison.md has how, and the named exceptions.
 //!
+//! Beside it stands what the host and plugins both have to know of values: [`shapes`], what a secret looks
+//! like.
+//!
 //! Start reading at `walk/mod.rs`.
 
 #![no_std]
@@ -45,6 +48,7 @@ pub mod managed_fields;
 mod options;
 mod quantity;
 mod scalar;
+pub mod shapes;
 mod time;
 mod trail;
 mod walk;

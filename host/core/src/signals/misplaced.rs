@@ -212,13 +212,18 @@ impl Index {
                 let Some(text) = other.as_str() else { return };
                 let what = match self.find(text.as_bytes()) {
                     Some(whose) => Some(format!("a value of {whose}")),
-                    None if shapes => shapes::shape_in(text).map(|shape| format!("a {shape}")),
+                    None if shapes => shapes::shape_in(text).map(words),
                     None => None,
                 };
                 found.extend(what.map(|what| Place { path: path.clone(), what }));
             }
         }
     }
+}
+
+/// A shape's name for people: `a private key`.
+fn words(shape: &str) -> String {
+    format!("a {}", shape.replace('-', " "))
 }
 
 /// Private keys and tokens in a Secret that lies in plain text in Git.
@@ -232,7 +237,7 @@ pub fn in_plain_secret(object: &Value<'_>) -> Vec<Place> {
             let plain = decoded.and_then(|plain| String::from_utf8(plain).ok());
             if let Some(shape) = shapes::shape_in(plain.as_deref().unwrap_or(text)) {
                 let path = format!("/{section}/{}", name.replace('~', "~0").replace('/', "~1"));
-                found.push(Place { path, what: format!("a {shape}") });
+                found.push(Place { path, what: words(shape) });
             }
         }
     }

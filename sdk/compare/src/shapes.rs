@@ -4,6 +4,8 @@
 //! Takes a text, gives where in it something is and what it is. The table is ours; where an issuer
 //! describes its tokens stands beside each in docs/shipped-policies.md.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Something that was found in a text.
@@ -284,7 +286,7 @@ fn private_keys(text: &str) -> Vec<Found> {
         let run = rest.get(..length).unwrap_or_default().trim_end_matches('=');
         // Padding may be missing: only whole groups count.
         let whole = run.get(..run.len() / 4 * 4).unwrap_or_default();
-        let decoded = trimtab_sdk::comparison::decode_base64(whole).unwrap_or_default();
+        let decoded = crate::decode_base64(whole).unwrap_or_default();
         if String::from_utf8_lossy(&decoded).contains("PRIVATE KEY") {
             push(start..start + length);
         }
