@@ -29,16 +29,17 @@ pub(super) fn no_comparison(from: NoComparison) -> wit::Comparison {
     }
 }
 
-pub(super) fn verdict(from: Verdict) -> wit::Verdict {
+pub(super) fn verdict(from: &Verdict) -> wit::Verdict {
     match from {
-        Verdict::Unknown(reason) => wit::Verdict::Unknown(reason),
-        Verdict::Defer { reason, after } => {
-            wit::Verdict::Defer(types::Deferral { reason, after_ms: milliseconds(after) })
-        }
+        Verdict::Unknown(reason) => wit::Verdict::Unknown(reason.clone()),
+        Verdict::Defer { reason, after } => wit::Verdict::Defer(types::Deferral {
+            reason: reason.clone(),
+            after_ms: milliseconds(*after),
+        }),
         Verdict::Decided(decision) => wit::Verdict::Decided(types::Decision {
-            actions: decision.actions.into_iter().map(action).collect(),
-            conditions: decision.conditions.into_iter().map(condition).collect(),
-            findings: decision.findings.into_iter().map(finding).collect(),
+            actions: decision.actions.iter().map(action).collect(),
+            conditions: decision.conditions.iter().map(condition).collect(),
+            findings: decision.findings.iter().map(finding).collect(),
             look_again_after_ms: decision.look_again_after.map(milliseconds),
         }),
     }
@@ -64,43 +65,43 @@ fn kind(kind: DifferenceKind) -> types::DifferenceKind {
     }
 }
 
-fn action(from: Action) -> types::Action {
+fn action(from: &Action) -> types::Action {
     match from {
         Action::ApplyDesired { without } => {
-            types::Action::ApplyDesired(types::ApplyOptions { without: paths(&without) })
+            types::Action::ApplyDesired(types::ApplyOptions { without: paths(without) })
         }
-        Action::ApplyContent(content) => types::Action::ApplyContent(text(&content)),
-        Action::RemoveFields(fields) => types::Action::RemoveFields(paths(&fields)),
+        Action::ApplyContent(content) => types::Action::ApplyContent(text(content)),
+        Action::RemoveFields(fields) => types::Action::RemoveFields(paths(fields)),
         Action::Recreate => types::Action::Recreate,
         Action::Delete => types::Action::Delete,
-        Action::PatchStatus(status) => types::Action::PatchStatus(text(&status)),
+        Action::PatchStatus(status) => types::Action::PatchStatus(text(status)),
         Action::Adopt => types::Action::Adopt,
-        Action::Leave(reason) => types::Action::Leave(reason),
+        Action::Leave(reason) => types::Action::Leave(reason.clone()),
     }
 }
 
-fn condition(from: Condition) -> types::Condition {
+fn condition(from: &Condition) -> types::Condition {
     types::Condition {
-        type_: from.type_,
+        type_: from.type_.clone(),
         status: match from.status {
             ConditionStatus::True => types::ConditionStatus::True,
             ConditionStatus::False => types::ConditionStatus::False,
             ConditionStatus::Unknown => types::ConditionStatus::Unknown,
         },
-        reason: from.reason,
-        message: from.message,
+        reason: from.reason.clone(),
+        message: from.message.clone(),
     }
 }
 
-fn finding(from: Finding) -> types::Finding {
+fn finding(from: &Finding) -> types::Finding {
     types::Finding {
-        name: from.name,
+        name: from.name.clone(),
         severity: match from.severity {
             Severity::Info => types::Severity::Info,
             Severity::Warning => types::Severity::Warning,
             Severity::Critical => types::Severity::Critical,
         },
-        message: from.message,
+        message: from.message.clone(),
         path: from.path.as_ref().map(ToString::to_string),
     }
 }

@@ -40,11 +40,12 @@ impl<T: Reconciler> wit::Guest for Exported<T> {
 
     fn decide(snapshot: wit::Snapshot, differences: Vec<wit::Difference>) -> wit::Verdict {
         report_panics();
+        let differences = ManuallyDrop::new(differences);
         let answer = read(snapshot).and_then(|snapshot| {
-            let differences = ManuallyDrop::new(read_differences(&differences)?);
+            let differences = read_differences(&differences)?;
             Ok(T::decide(snapshot, &differences))
         });
-        convert::verdict(answer.unwrap_or_else(Into::into))
+        convert::verdict(&ManuallyDrop::new(answer.unwrap_or_else(Into::into)))
     }
 }
 
@@ -100,23 +101,24 @@ fn parts_of(snapshot: &wit::Snapshot) -> Parts<'_> {
     }
 }
 
-fn read_differences(differences: &[wit::Difference]) -> Result<Vec<Difference<'_>>, Unknown> {
+fn read_differences(
+    differences: &[wit::Difference],
+) -> Result<ManuallyDrop<Vec<Difference<'_>>>, Unknown> {
     let path = |text: &str| {
         crate::Path::parse(text)
             .map_err(|error| Unknown::new(format!("the host gave the path {text}: {error}")))
     };
-    differences
-        .iter()
-        .map(|difference| {
-            Ok(Difference {
-                path: path(&difference.path)?,
-                immutable: difference.immutable.as_deref().map(path).transpose()?,
-                kind: convert::kind_from(difference.kind),
-                desired: read_value(difference.desired.as_deref())?,
-                live: read_value(difference.live.as_deref())?,
-            })
-        })
-        .collect()
+    let mut all = ManuallyDrop::new(Vec::with_capacity(differences.len()));
+    for difference in differences {
+        all.push(Difference {
+            path: path(&difference.path)?,
+            immutable: difference.immutable.as_deref().map(path).transpose()?,
+            kind: convert::kind_from(difference.kind),
+            desired: read_value(difference.desired.as_deref())?,
+            live: read_value(difference.live.as_deref())?,
+        });
+    }
+    Ok(all)
 }
 
 fn read_value(bytes: Option<&[u8]>) -> Result<Option<Cow<'_, crate::Value<'_>>>, Unknown> {

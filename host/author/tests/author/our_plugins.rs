@@ -20,9 +20,8 @@ fn ours() -> Vec<String> {
 }
 
 /// Where our plugins stand, on the way down to [`SIZE_GOAL_BYTES`]: some 50 KB are the SDK with
-/// JSON and Rust's formatting, two the types of the world of policies, the rest is the comparison by
-/// meaning.
-const CEILING_BYTES: u64 = 148 << 10;
+/// JSON and Rust's formatting, the rest is the comparison by meaning.
+const CEILING_BYTES: u64 = 144 << 10;
 
 fn built(name: &str) -> Built {
     let out = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugins"));
